@@ -1,0 +1,1 @@
+//! The crate's parts are beside this file.

@@ -1,0 +1,1 @@
+//! Arrays of the CPU engine.

@@ -1,0 +1,1 @@
+//! Arithmetic on arrays. No autograd here.

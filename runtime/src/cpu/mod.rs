@@ -1,0 +1,6 @@
+//! The embedded CPU engine.
+
+mod array;
+pub(crate) mod kernels;
+
+pub use array::Array;

@@ -1,0 +1,449 @@
+//! The one error type: which Function, which position, what was expected, what came.
+
+use core::fmt;
+
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+/// The result of everything fallible in this crate.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// Whether a position counts a Function's inputs or its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// An argument of `forward`; `backward` returns its gradient.
+    Input,
+    /// A result of `forward`; `backward` receives its gradient.
+    Output,
+}
+
+/// A position of a Function: "output 0 of `Silu`".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The Function's name.
+    pub function: String,
+    /// Input or output.
+    pub side: Side,
+    /// Counted from zero.
+    pub position: usize,
+}
+
+impl Place {
+    pub(crate) fn input(function: &str, position: usize) -> Self {
+        Self { function: function.to_owned(), side: Side::Input, position }
+    }
+
+    pub(crate) fn output(function: &str, position: usize) -> Self {
+        Self { function: function.to_owned(), side: Side::Output, position }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Input => "input",
+            Side::Output => "output",
+        };
+        write!(f, "{side} {} of `{}`", self.position, self.function)
+    }
+}
+
+/// The half of a Function that was running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Computing values.
+    Forward,
+    /// Computing gradients.
+    Backward,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+        })
+    }
+}
+
+/// A gradient that cannot be admitted: its shape, its dtype or both are not what the receiver expects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GradientMismatch {
+    /// Who sent the gradient: a position of the Function whose backward returned it, or `None` for a seed.
+    pub sender: Option<Place>,
+    /// Whose gradient it is: an output of the Function that would receive it, or a leaf.
+    pub receiver: String,
+    /// Expected and received shape, where they differ.
+    pub shape: Option<(Shape, Shape)>,
+    /// Expected and received dtype, where they differ.
+    pub dtype: Option<(DType, DType)>,
+}
+
+impl fmt::Display for GradientMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.sender {
+            Some(place) => write!(f, "the gradient returned for {place}")?,
+            None => f.write_str("the seed gradient")?,
+        }
+        let what = match (&self.shape, &self.dtype) {
+            (Some(_), Some(_)) => "shape and dtype",
+            (Some(_), None) => "shape",
+            _ => "dtype",
+        };
+        write!(f, " has the wrong {what} for {}: expected ", self.receiver)?;
+        let write_both = |f: &mut fmt::Formatter<'_>, expected: bool| {
+            let pick_shape = |(e, g): &(Shape, Shape)| if expected { e.clone() } else { g.clone() };
+            let pick_dtype = |&(e, g): &(DType, DType)| if expected { e } else { g };
+            if let Some(dtypes) = &self.dtype {
+                write!(f, "{}", pick_dtype(dtypes))?;
+            }
+            if let Some(shapes) = &self.shape {
+                write!(f, "{}{}", if self.dtype.is_some() { " " } else { "" }, pick_shape(shapes))?;
+            }
+            Ok(())
+        };
+        write_both(f, true)?;
+        f.write_str(", got ")?;
+        write_both(f, false)?;
+        if self.shape.is_some() {
+            f.write_str("; a gradient is never summed to a smaller shape silently: call `sum_to_shape`")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // What a gradient must look like.
+    /// A gradient whose shape, or under the strict policy whose dtype, is not the receiver's.
+    #[error("{0}")]
+    Gradient(Box<GradientMismatch>),
+    /// A gradient that is not floating-point.
+    #[error("the gradient {} is {got}; a gradient must be floating-point (f16, bf16, f32, f64, f8e4m3 or f8e5m2)",
+        place.as_ref().map_or_else(|| "given as the seed".to_owned(), |p| format!("returned for {p}")))]
+    GradientNotFloat {
+        /// The position it was returned for, or `None` for a seed.
+        place: Option<Box<Place>>,
+        /// Its dtype.
+        got: DType,
+    },
+    /// `backward` returned another number of gradients than `forward` has inputs.
+    #[error("backward of `{function}` returned {got} gradients, expected {expected}: one for each input")]
+    GradientCount {
+        /// The Function's name.
+        function: String,
+        /// How many inputs it has.
+        expected: usize,
+        /// How many gradients came.
+        got: usize,
+    },
+    /// A gradient for an input that cannot have one (not given, or not differentiable).
+    #[error("backward returned a gradient for {0}, which was not given: return `None` there")]
+    GradientForAbsentInput(Box<Place>),
+
+    // Declarations.
+    /// Another number of declarations than outputs.
+    #[error("set_output_grad_dtype of `{function}`: {declared} declarations for {outputs} outputs; \
+             declare one for each output")]
+    DeclarationCount {
+        /// The Function's name.
+        function: String,
+        /// How many declarations were made.
+        declared: usize,
+        /// How many outputs `forward` returned.
+        outputs: usize,
+    },
+    /// A call that may be made only once in a forward.
+    #[error("`{call}` was called twice in forward of `{function}`; call it once")]
+    CalledTwice {
+        /// The Function's name.
+        function: String,
+        /// The method of `Context`.
+        call: &'static str,
+    },
+    /// A gradient dtype that is not floating-point.
+    #[error("{place} declares gradients of dtype {got}; a gradient must be floating-point \
+             (f16, bf16, f32, f64, f8e4m3 or f8e5m2)")]
+    DeclaredNotFloat {
+        /// The output.
+        place: Box<Place>,
+        /// The declared dtype.
+        got: DType,
+    },
+    /// A dtype declared for an output that has no gradient.
+    #[error("{0} was marked non-differentiable, yet a gradient dtype is declared for it: declare `Any` there")]
+    DeclaredNonDifferentiable(Box<Place>),
+    /// An output position that does not exist.
+    #[error("`{call}` names {place}, which has {outputs} outputs")]
+    NoSuchOutput {
+        /// The method of `Context`.
+        call: &'static str,
+        /// The position.
+        place: Box<Place>,
+        /// How many outputs there are.
+        outputs: usize,
+    },
+
+    // Inputs, outputs and saved tensors of a Function.
+    /// A tensor of another dtype than its position is declared with.
+    #[error("{place} must be {expected}, got {got}")]
+    ValueDType {
+        /// The position.
+        place: Box<Place>,
+        /// The declared dtype.
+        expected: DType,
+        /// The tensor's dtype.
+        got: DType,
+    },
+    /// Another number of inputs or outputs than declared.
+    #[error("`{function}` must have {expected} {what}, got {got}")]
+    ValueCount {
+        /// The Function's name.
+        function: String,
+        /// "inputs", "outputs" or "saved tensors".
+        what: &'static str,
+        /// The declared number.
+        expected: usize,
+        /// What came.
+        got: usize,
+    },
+    /// An input that is not there: not given, or past the last one.
+    #[error("{0} was not given")]
+    AbsentInput(Box<Place>),
+    /// A gradient that is not there: undefined, or past the last one.
+    #[error("no gradient arrived for {0}")]
+    AbsentGradient(Box<Place>),
+    /// Saved tensors asked for after a backward freed them.
+    #[error("the saved tensors of `{0}` were freed by an earlier backward; \
+             set `retain_graph` on that one to go through the graph again")]
+    SavedFreed(String),
+    /// A saved tensor that does not exist, or of another dtype.
+    #[error("saved tensor {position} of `{function}`: expected {expected}, got {got}")]
+    Saved {
+        /// The Function's name.
+        function: String,
+        /// Counted from zero.
+        position: usize,
+        /// What was asked for.
+        expected: String,
+        /// What is there.
+        got: String,
+    },
+
+    // The graph.
+    /// `backward` or `grad` from a tensor without a graph.
+    #[error("there is nothing to differentiate: the tensor {0}")]
+    NoGraph(String),
+    /// A gradient with respect to a tensor that does not influence the outputs.
+    #[error("input {position} of `grad` does not influence the outputs{}; \
+             set `allow_unused` to get `None` for it", cut_note(cuts))]
+    Unreachable {
+        /// Counted from zero.
+        position: usize,
+        /// The Functions at which the graph of the outputs was cut.
+        cuts: Vec<String>,
+    },
+    /// A gradient with respect to a tensor that cannot have one.
+    #[error("input {position} of `grad` cannot have a gradient: {reason}")]
+    NotDifferentiable {
+        /// Counted from zero.
+        position: usize,
+        /// Its dtype, or that it does not require one.
+        reason: String,
+    },
+    /// `backward` from a tensor with several elements, without a seed.
+    #[error("backward without a seed starts at a scalar, got shape {shape} ({place}): \
+             give the gradient of each element with `backward_with`, or reduce to a scalar first")]
+    SeedMissing {
+        /// The tensor's shape.
+        shape: Shape,
+        /// The Function that made it.
+        place: String,
+    },
+    /// Another number of seeds than roots.
+    #[error("{got} seed gradients for {expected} outputs")]
+    SeedCount {
+        /// How many outputs.
+        expected: usize,
+        /// How many seeds.
+        got: usize,
+    },
+    /// Only leaves can do this.
+    #[error("`{call}` is for leaves; this tensor is {producer}")]
+    NotALeaf {
+        /// The method.
+        call: &'static str,
+        /// The output of a Function that it is.
+        producer: String,
+    },
+    /// A gradient that flows into a value which was saved but is neither input nor output.
+    #[error("`{0}` saved a value that is neither its input nor its output, so the derivative of its gradient \
+             with respect to that value is unknown: save inputs or outputs and recompute the value in backward, \
+             or return it as an output")]
+    SavedIntermediate(String),
+
+    // User code.
+    /// An error inside `forward` or `backward` of a Function.
+    #[error("in {phase} of `{function}`: {source}")]
+    InFunction {
+        /// The Function's name.
+        function: String,
+        /// Forward or backward.
+        phase: Phase,
+        /// What it returned.
+        #[source]
+        source: Box<Error>,
+    },
+    /// A panic inside `forward` or `backward` of a Function.
+    #[error("{phase} of `{function}` panicked: {message}")]
+    Panicked {
+        /// The Function's name.
+        function: String,
+        /// Forward or backward.
+        phase: Phase,
+        /// The panic's message.
+        message: String,
+    },
+    /// An error of the user's own; made by [`Error::custom`].
+    #[error("{0}")]
+    Custom(#[source] Box<dyn core::error::Error + Send + Sync>),
+
+    // Tensors and operations.
+    /// Two tensors whose dtypes an operation cannot combine, or a tensor it does not take.
+    #[error("`{operation}` expects {expected}, got {got}")]
+    DType {
+        /// The operation.
+        operation: &'static str,
+        /// What it takes.
+        expected: String,
+        /// The dtype that came.
+        got: DType,
+    },
+    /// Shapes that an operation cannot combine.
+    #[error("`{operation}`: {problem}")]
+    Shape {
+        /// The operation.
+        operation: &'static str,
+        /// What does not fit, with the shapes.
+        problem: String,
+    },
+    /// A typed view of a tensor whose dtypes are others.
+    #[error("expected a tensor of {what} {expected}, got {got}")]
+    TypedView {
+        /// "storage dtype" or "gradient dtype".
+        what: &'static str,
+        /// What the type says.
+        expected: String,
+        /// What the tensor has.
+        got: String,
+    },
+    /// More elements than can be addressed.
+    #[error("a tensor of shape {shape} has too many elements")]
+    ShapeOverflow {
+        /// The shape.
+        shape: Shape,
+    },
+    /// Data whose length is not that of the shape.
+    #[error("shape {shape} holds {expected} elements, got {got}")]
+    Length {
+        /// The shape.
+        shape: Shape,
+        /// Its number of elements.
+        expected: usize,
+        /// The data's length.
+        got: usize,
+    },
+    /// An axis that a shape does not have.
+    #[error("`{operation}`: axis {axis} is out of range for shape {shape}")]
+    AxisOutOfRange {
+        /// The operation.
+        operation: &'static str,
+        /// As given.
+        axis: isize,
+        /// The tensor's shape.
+        shape: Shape,
+    },
+    /// An index past the end.
+    #[error("`{operation}`: index {index} is out of range for extent {extent} of shape {shape}")]
+    IndexOutOfRange {
+        /// The operation.
+        operation: &'static str,
+        /// As given.
+        index: i64,
+        /// The extent it indexes.
+        extent: usize,
+        /// The indexed shape.
+        shape: Shape,
+    },
+    /// An argument that is not a tensor and makes no sense.
+    #[error("`{operation}`: {problem}")]
+    Argument {
+        /// The operation.
+        operation: &'static str,
+        /// What is wrong, with the value.
+        problem: String,
+    },
+}
+
+fn cut_note(cuts: &[String]) -> String {
+    if cuts.is_empty() { String::new() } else { format!(" (their graph was cut: {})", cuts.join(", ")) }
+}
+
+impl Error {
+    /// Wraps an error of the user's own, to be returned from `forward` or `backward`.
+    pub fn custom(error: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> Self {
+        Self::Custom(error.into())
+    }
+
+    /// The innermost error, with the Functions that it passed through peeled off.
+    pub fn root(&self) -> &Self {
+        let mut error = self;
+        while let Self::InFunction { source, .. } = error {
+            error = source;
+        }
+        error
+    }
+
+    /// The user's own error of type `T`, if that is what is at the root.
+    pub fn downcast_ref<T: core::error::Error + 'static>(&self) -> Option<&T> {
+        match self.root() {
+            Self::Custom(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// This error, said to come from `function`, unless it names a Function already.
+    #[cold]
+    pub(crate) fn inside(self, function: &str, phase: Phase) -> Self {
+        Self::InFunction { function: function.to_owned(), phase, source: Box::new(self) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mismatch(shape: bool, dtype: bool) -> String {
+        GradientMismatch {
+            sender: Some(Place::input("Mul", 1)),
+            receiver: "output 0 of `Silu`".to_owned(),
+            shape: shape.then(|| (Shape::scalar(), Shape::from([10]))),
+            dtype: dtype.then_some((DType::F32, DType::F16)),
+        }
+        .to_string()
+    }
+
+    #[test]
+    fn a_mismatch_says_whether_shape_or_dtype_or_both_are_wrong_expected_first() {
+        assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
+        assert!(mismatch(false, true).contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"));
+        assert!(mismatch(true, true).contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]"));
+    }
+
+    #[test]
+    fn errors_are_small_enough_to_return_by_value() {
+        assert!(size_of::<Error>() <= 104, "{}", size_of::<Error>());
+    }
+}
