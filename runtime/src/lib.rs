@@ -1,7 +1,33 @@
 //! gradpact
+
+// Lets expansions say `::gradpact` inside this crate too.
+extern crate self as gradpact;
+
+pub mod autograd;
+pub mod contract;
+#[cfg(feature = "cpu")]
+pub mod cpu;
 pub mod dtype;
 pub mod engine;
 pub mod error;
+pub mod function;
+mod list;
+pub mod prelude;
 pub mod shape;
-#[cfg(feature = "cpu")]
-pub mod cpu;
+pub mod typed;
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+
+pub use autograd::grad_mode::{enable_grad, no_grad};
+pub use autograd::{BackwardOptions, DynTensor, Gradients, Outputs, backward, grad};
+pub use contract::{GradDType, Policy, Source};
+pub use dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
+pub use engine::{Cpu, Engine};
+pub use error::{Error, Result};
+pub use function::{Context, Function, Inputs, apply};
+pub use gradpact_macros::autograd_function;
+pub use list::List;
+pub use shape::Shape;
+pub use typed::{AnyGrad, Apply, Contract, Float, NoGrad, Op, Tensor, Untracked, Value};

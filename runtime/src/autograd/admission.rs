@@ -1,0 +1,59 @@
+//! Where every gradient is admitted to the edge it is about to travel along. The contract is enforced here and
+//! nowhere else: once per edge, by the sender, before accumulation and before hooks.
+
+use super::edge::Edge;
+use super::node::Node;
+use super::tensor::DynTensor;
+use crate::contract::{Admission, Refusal, admit};
+use crate::dtype::DType;
+use crate::engine::Engine;
+use crate::error::{Error, GradientMismatch, Place, Result};
+
+/// Who sends a gradient.
+#[derive(Clone, Copy)]
+pub(super) enum Sender<'a, E: Engine> {
+    /// The backward of a node, as the gradient of one of its forward's inputs.
+    Node(&'a Node<E>, usize),
+    /// The caller, as a seed.
+    Seed,
+}
+
+impl<E: Engine> Sender<'_, E> {
+    fn place(&self) -> Option<Place> {
+        match self {
+            Self::Node(node, position) => Some(Place::input(node.name(), *position)),
+            Self::Seed => None,
+        }
+    }
+}
+
+/// Admits `grad` to `edge`: checked, and converted to the gradient dtype of the tensor at its end.
+pub(super) fn admit_gradient<E: Engine>(
+    sender: Sender<'_, E>,
+    edge: &Edge<E>,
+    grad: DynTensor<E>,
+) -> Result<DynTensor<E>> {
+    let metadata = edge.metadata();
+    match admit(metadata.shape(), metadata.contract(), grad.shape(), grad.dtype()) {
+        Ok(Admission::AsIs) => Ok(grad),
+        Ok(Admission::Convert(dtype)) => grad.cast(dtype),
+        Err(refusal) => Err(refused(sender, edge, &grad, refusal)),
+    }
+}
+
+#[cold]
+fn refused<E: Engine>(sender: Sender<'_, E>, edge: &Edge<E>, grad: &DynTensor<E>, refusal: Refusal) -> Error {
+    let got = grad.dtype();
+    let expecting = |dtype: Option<DType>| dtype.map(|expected| (expected, got));
+    let (shape, dtype) = match refusal {
+        Refusal::NotFloat => {
+            return Error::GradientNotFloat { place: sender.place().map(Box::new), got };
+        }
+        Refusal::Shape { dtype } => {
+            (Some((edge.metadata().shape().clone(), grad.shape().clone())), expecting(dtype))
+        }
+        Refusal::DType(expected) => (None, expecting(Some(expected))),
+    };
+    let receiver = edge.node().describe(edge.input_nr);
+    Error::Gradient(Box::new(GradientMismatch { sender: sender.place(), receiver, shape, dtype }))
+}

@@ -1,0 +1,140 @@
+//! The two ways to ask for gradients: `backward` accumulates them in the leaves, `grad` returns them.
+
+use super::edge::{Edge, Origin};
+use super::grad_mode::{GradMode, GradModeGuard};
+use super::graph_task::{GraphTask, Needed};
+use super::tensor::DynTensor;
+use crate::engine::{Array, Engine};
+use crate::error::{Error, Result};
+
+/// How a backward call goes about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct BackwardOptions {
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+    materialize_grads: bool,
+}
+
+impl BackwardOptions {
+    /// Frees saved tensors on the way, records nothing, and refuses unused inputs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps saved tensors, so that another backward can go through the graph.
+    pub fn retain_graph(mut self) -> Self {
+        self.retain_graph = true;
+        self
+    }
+
+    /// Records the backward itself, so that its results can be differentiated; keeps the graph.
+    pub fn create_graph(mut self) -> Self {
+        self.create_graph = true;
+        self.retain_graph = true;
+        self
+    }
+
+    /// In [`grad`], gives `None` for an input that the outputs do not depend on, instead of an error.
+    pub fn allow_unused(mut self) -> Self {
+        self.allow_unused = true;
+        self
+    }
+
+    /// In [`grad`], gives zeros in the gradient dtype for an input that the outputs do not depend on.
+    pub fn materialize_grads(mut self) -> Self {
+        self.materialize_grads = true;
+        self.allow_unused = true;
+        self
+    }
+
+    fn mode(self) -> GradModeGuard {
+        GradModeGuard::enter(if self.create_graph { GradMode::Enabled } else { GradMode::Disabled })
+    }
+}
+
+/// Sends gradients from the roots to all leaves, where they are added to the leaves' own.
+///
+/// Each root comes with its seed, the gradient of whatever is differentiated with respect to it; `None` stands for
+/// one, if the root is a scalar. A seed may have any floating dtype and is admitted like every other gradient.
+///
+/// # Errors
+/// [`Error::NoGraph`], [`Error::SeedMissing`] and mismatched seeds before anything runs; later whatever a backward
+/// reports. After an error the leaves keep the gradients that had arrived.
+pub fn backward<E: Engine>(roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)], options: BackwardOptions) -> Result<()> {
+    let mut task = GraphTask::new(options.retain_graph);
+    let _mode = options.mode();
+    seed_roots(&mut task, roots)?;
+    task.run().map(drop)
+}
+
+/// The gradients of the roots with respect to `inputs`, leaves or not, in the inputs' gradient dtypes.
+///
+/// Nothing is accumulated in leaves, and only nodes on the way to an input run. Roots and seeds as in [`backward`].
+///
+/// # Errors
+/// As [`backward`], and [`Error::NotDifferentiable`] or [`Error::Unreachable`] for an input without a gradient.
+pub fn grad<E: Engine>(
+    roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)],
+    inputs: &[&DynTensor<E>],
+    options: BackwardOptions,
+) -> Result<Vec<Option<DynTensor<E>>>> {
+    let targets = inputs.iter().enumerate().map(|(i, input)| target(i, input)).collect::<Result<Vec<_>>>()?;
+    let needed = Needed::search(roots.iter().filter_map(|(root, _)| root.origin().edge()), targets.iter().copied());
+    if let Some(&position) = needed.unreached.first().filter(|_| !options.allow_unused) {
+        return Err(Error::Unreachable { position, cuts: cuts_behind(roots) });
+    }
+    let mut task = GraphTask::capturing(options.retain_graph, needed, inputs.len());
+    let _mode = options.mode();
+    seed_roots(&mut task, roots)?;
+    let mut captured = task.run()?;
+    for (position, (grad, target)) in captured.iter_mut().zip(&targets).enumerate() {
+        if grad.is_none() && options.materialize_grads {
+            let metadata = target.metadata();
+            let zeros = E::Array::full(metadata.shape(), 0.0, metadata.zero_dtype())?;
+            *grad = Some(DynTensor::from_array(zeros));
+        } else if grad.is_none() && !options.allow_unused {
+            return Err(Error::Unreachable { position, cuts: cuts_behind(roots) });
+        }
+    }
+    Ok(captured)
+}
+
+fn target<'g, E: Engine>(position: usize, input: &&'g DynTensor<E>) -> Result<&'g Edge<E>> {
+    let refuse = || Error::NotDifferentiable { position, reason: format!("it {}", input.untracked_reason()) };
+    input.origin().edge().ok_or_else(refuse)
+}
+
+fn seed_roots<'g, E: Engine>(
+    task: &mut GraphTask<'g, E>,
+    roots: &[(&'g DynTensor<E>, Option<&DynTensor<E>>)],
+) -> Result<()> {
+    for (root, seed) in roots {
+        let Some(edge) = root.origin().edge() else { return Err(Error::NoGraph(root.untracked_reason())) };
+        let seed = match seed {
+            Some(seed) => (*seed).clone(),
+            None if root.shape().is_single() => {
+                DynTensor::from_array(E::Array::full(root.shape(), 1.0, edge.metadata().zero_dtype())?)
+            }
+            None => return Err(Error::SeedMissing { shape: root.shape().clone(), place: root.describe() }),
+        };
+        task.seed(edge, seed)?;
+    }
+    Ok(())
+}
+
+/// Where graphs end that could have led further, for the error of an input that was not reached.
+fn cuts_behind<E: Engine>(roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)]) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    let mut cuts = std::collections::BTreeSet::new();
+    let mut stack: Vec<&Origin<E>> = roots.iter().map(|(root, _)| root.origin()).collect();
+    while let Some(origin) = stack.pop() {
+        match origin {
+            Origin::Cut(cut) => drop(cuts.insert(cut.to_string())),
+            Origin::Edge(edge) if seen.insert(edge.node().sequence_nr()) => stack.extend(edge.node().next_edges()),
+            _ => {}
+        }
+    }
+    cuts.into_iter().collect()
+}

@@ -1,0 +1,155 @@
+//! Edges of the graph, and how a long chain of them is dropped.
+
+use core::any::Any;
+use core::cell::{Cell, RefCell};
+use core::fmt;
+
+use super::node::NodeRef;
+use crate::engine::Engine;
+
+/// Where a tensor comes from, as far as gradients are concerned.
+#[derive(Clone)]
+pub enum Origin<E: Engine> {
+    /// Data: nobody asked for its gradient.
+    Data,
+    /// It was computed from tracked tensors, but its gradient cannot get back to them.
+    Cut(Cut),
+    /// Not there: an optional input that was not given.
+    Absent,
+    /// Its gradient goes to an input of a node.
+    Edge(Edge<E>),
+}
+
+/// Where the graph behind an untracked tensor ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// At a non-differentiable output of this Function.
+    Function {
+        /// The Function's name.
+        function: &'static str,
+        /// Which output.
+        position: usize,
+    },
+    /// At a call of `detach`.
+    Detached,
+    /// In a `no_grad` region.
+    NoGrad,
+    /// Inside the `forward` of a Function whose inputs are tracked.
+    InForward,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function { function, position } => {
+                write!(f, "output {position} of `{function}` is not differentiable")
+            }
+            Self::Detached => f.write_str("`detach` was called"),
+            Self::NoGrad => f.write_str("it was computed under `no_grad`"),
+            Self::InForward => f.write_str("it was computed inside the forward of a Function"),
+        }
+    }
+}
+
+impl<E: Engine> Origin<E> {
+    /// The edge, if gradients are wanted.
+    pub fn edge(&self) -> Option<&Edge<E>> {
+        match self {
+            Self::Edge(edge) => Some(edge),
+            _ => None,
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for Origin<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Data => f.write_str("Data"),
+            Self::Cut(cut) => write!(f, "Cut({cut})"),
+            Self::Absent => f.write_str("Absent"),
+            Self::Edge(edge) => edge.fmt(f),
+        }
+    }
+}
+
+/// Which input of which node a gradient goes to. A node's inputs are the outputs of its forward.
+pub struct Edge<E: Engine> {
+    // `None` only while it is being dropped.
+    node: Option<NodeRef<E>>,
+    /// Which of the node's inputs.
+    pub input_nr: u32,
+}
+
+impl<E: Engine> Edge<E> {
+    /// An edge to input `input_nr` of `node`.
+    pub fn new(node: NodeRef<E>, input_nr: u32) -> Self {
+        Self { node: Some(node), input_nr }
+    }
+
+    /// The node that the gradient goes to.
+    pub fn node(&self) -> &NodeRef<E> {
+        match &self.node {
+            Some(node) => node,
+            // The node is taken out by `drop` alone, after which nobody can call this.
+            None => {
+                #[expect(clippy::unreachable, reason = "the field is emptied only by drop")]
+                {
+                    unreachable!("an edge without a node")
+                }
+            }
+        }
+    }
+
+    /// The same position of the same node.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.input_nr == other.input_nr && self.node().sequence_nr() == other.node().sequence_nr()
+    }
+}
+
+impl<E: Engine> Clone for Edge<E> {
+    fn clone(&self) -> Self {
+        Self { node: self.node.clone(), input_nr: self.input_nr }
+    }
+}
+
+impl<E: Engine> fmt::Debug for Edge<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Edge(input {} of {})", self.input_nr, self.node().name())
+    }
+}
+
+/// How many nodes may drop inside one another before the next ones wait for their turn.
+const DROP_DEPTH: u32 = 64;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static WAITING: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Dropping the last edge to a node drops the node, its edges, its saved tensors and whatever the user's struct
+/// holds, and so on to the leaves: recursion as deep as the graph, if left alone. NOTE [Drop in turns]: at a depth of
+/// [`DROP_DEPTH`] nodes are put aside, and the outermost drop takes them up when it is done. So the stack stays
+/// small on every way from node to node, also through fields that this crate cannot see.
+impl<E: Engine> Drop for Edge<E> {
+    fn drop(&mut self) {
+        let Some(node) = self.node.take() else { return };
+        if NodeRef::strong_count(&node) > 1 {
+            return;
+        }
+        // While a thread ends its locals may be gone; then plain recursion has to do.
+        let Ok(depth) = DEPTH.try_with(Cell::get) else { return };
+        if depth >= DROP_DEPTH {
+            // If the list is gone or in use, dropping the box here is the same plain recursion.
+            let _ = WAITING.try_with(|waiting| waiting.try_borrow_mut().map(|mut w| w.push(Box::new(node))));
+            return;
+        }
+        DEPTH.set(depth + 1);
+        drop(node);
+        if depth == 0 {
+            while let Some(node) = WAITING.with(|waiting| waiting.borrow_mut().pop()) {
+                drop(node);
+            }
+        }
+        DEPTH.set(depth);
+    }
+}

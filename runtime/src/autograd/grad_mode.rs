@@ -1,0 +1,66 @@
+//! Whether operations on this thread are recorded.
+
+use core::cell::Cell;
+use core::fmt;
+
+/// What happens to an operation on tracked tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GradMode {
+    /// It is recorded.
+    Enabled,
+    /// It is not: the user said so, or a backward runs without `create_graph`.
+    Disabled,
+    /// It is not: it is part of the forward of a Function with tracked inputs, which is recorded as a whole.
+    InForward,
+}
+
+thread_local! {
+    static MODE: Cell<GradMode> = const { Cell::new(GradMode::Enabled) };
+}
+
+pub(crate) fn current() -> GradMode {
+    MODE.get()
+}
+
+/// Whether operations on tracked tensors are recorded on this thread now.
+pub fn is_enabled() -> bool {
+    current() == GradMode::Enabled
+}
+
+/// Restores the mode that was in force when it was made, also when a panic passes.
+#[must_use = "the mode ends when the guard is dropped"]
+pub struct GradModeGuard {
+    before: GradMode,
+    // A guard restores the mode of its own thread, so it stays there.
+    _not_send: core::marker::PhantomData<*const ()>,
+}
+
+impl GradModeGuard {
+    pub(crate) fn enter(mode: GradMode) -> Self {
+        Self { before: MODE.replace(mode), _not_send: core::marker::PhantomData }
+    }
+}
+
+impl Drop for GradModeGuard {
+    fn drop(&mut self) {
+        MODE.set(self.before);
+    }
+}
+
+impl fmt::Debug for GradModeGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GradModeGuard").field("before", &self.before).finish_non_exhaustive()
+    }
+}
+
+/// Runs `body` without recording: its results are untracked. Holds for this thread.
+pub fn no_grad<R>(body: impl FnOnce() -> R) -> R {
+    let _guard = GradModeGuard::enter(GradMode::Disabled);
+    body()
+}
+
+/// Runs `body` with recording, also inside [`no_grad`]. Holds for this thread.
+pub fn enable_grad<R>(body: impl FnOnce() -> R) -> R {
+    let _guard = GradModeGuard::enter(GradMode::Enabled);
+    body()
+}

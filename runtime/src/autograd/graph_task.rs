@@ -1,0 +1,201 @@
+//! One backward call: the gradients that wait, and the loop over the nodes that they wait at.
+
+use core::any::Any;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use smallvec::SmallVec;
+
+use super::admission::{Sender, admit_gradient};
+use super::edge::{Edge, Origin};
+use super::input_buffer::Sum;
+use super::node::{BackwardCall, NodeRef};
+use super::tensor::{DynTensor, Gradients};
+use crate::engine::{Array, Engine};
+use crate::error::{Error, Phase, Place, Result};
+
+/// The nodes that a call has to visit, when it is asked for the gradients of certain tensors only.
+#[derive(Default)]
+pub(super) struct Needed {
+    /// Nodes whose backward runs.
+    executed: HashSet<u64>,
+    /// Inputs of nodes whose gradient is asked for, and where in the answer it goes.
+    captured: HashMap<u64, SmallVec<[(u32, usize); 1]>>,
+    /// Answers that no root leads to.
+    pub(super) unreached: Vec<usize>,
+}
+
+impl Needed {
+    /// Finds the nodes on the way from the roots to the targets.
+    pub(super) fn search<'g, E: Engine>(
+        roots: impl Iterator<Item = &'g Edge<E>>,
+        targets: impl Iterator<Item = &'g Edge<E>>,
+    ) -> Self {
+        let mut needed = Self::default();
+        for (answer, target) in targets.enumerate() {
+            let slots = needed.captured.entry(target.node().sequence_nr()).or_default();
+            slots.push((target.input_nr, answer));
+        }
+        // Nothing below the lowest target can lead to one. See NOTE [Sequence numbers].
+        let lowest = needed.captured.keys().copied().min().unwrap_or(u64::MAX);
+        let mut reached = BTreeMap::new();
+        let mut stack: Vec<&NodeRef<E>> = roots.map(Edge::node).collect();
+        while let Some(node) = stack.pop() {
+            if node.sequence_nr() >= lowest && reached.insert(node.sequence_nr(), node).is_none() {
+                stack.extend(node.next_edges().iter().filter_map(Origin::edge).map(Edge::node));
+            }
+        }
+        let unreached = needed.captured.iter().filter(|(node, _)| !reached.contains_key(node));
+        needed.unreached = unreached.flat_map(|(_, slots)| slots.iter().map(|slot| slot.1)).collect();
+        needed.unreached.sort_unstable();
+        for (sequence_nr, node) in reached {
+            if node.next_edges().iter().filter_map(Origin::edge).any(|edge| needed.wants(edge)) {
+                needed.executed.insert(sequence_nr);
+            }
+        }
+        needed
+    }
+
+    /// Whether a gradient sent along `edge` serves a target.
+    pub(super) fn wants<E: Engine>(&self, edge: &Edge<E>) -> bool {
+        let sequence_nr = edge.node().sequence_nr();
+        self.executed.contains(&sequence_nr)
+            || self.captured.get(&sequence_nr).is_some_and(|slots| slots.iter().any(|s| s.0 == edge.input_nr))
+    }
+}
+
+/// A node with the gradients that have arrived at it.
+struct Pending<'g, E: Engine> {
+    node: &'g NodeRef<E>,
+    sums: SmallVec<[Sum<E>; 1]>,
+}
+
+/// The state of one backward call.
+pub(super) struct GraphTask<'g, E: Engine> {
+    /// By sequence number, so that the last entry is the next node. See NOTE [Sequence numbers].
+    pending: BTreeMap<u64, Pending<'g, E>>,
+    retain_graph: bool,
+    needed: Option<Needed>,
+    captured: Vec<Option<DynTensor<E>>>,
+}
+
+impl<'g, E: Engine> GraphTask<'g, E> {
+    /// A call that runs every node.
+    pub(super) fn new(retain_graph: bool) -> Self {
+        Self { pending: BTreeMap::new(), retain_graph, needed: None, captured: Vec::new() }
+    }
+
+    /// A call that captures the gradients of `answers` targets and runs only what leads to them.
+    pub(super) fn capturing(retain_graph: bool, needed: Needed, answers: usize) -> Self {
+        Self { needed: Some(needed), captured: vec![None; answers], ..Self::new(retain_graph) }
+    }
+
+    /// Admits a seed to a root.
+    pub(super) fn seed(&mut self, root: &'g Edge<E>, seed: DynTensor<E>) -> Result<()> {
+        self.send(Sender::Seed, root, seed)
+    }
+
+    fn send(&mut self, sender: Sender<'_, E>, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
+        if self.needed.as_ref().is_some_and(|needed| !needed.wants(edge)) {
+            return Ok(());
+        }
+        let grad = admit_gradient(sender, edge, grad)?;
+        let node = edge.node();
+        let pending = self.pending.entry(node.sequence_nr()).or_insert_with(|| {
+            let sums = node.inputs().iter().map(|_| Sum::default()).collect();
+            Pending { node, sums }
+        });
+        let grad_dtype = edge.metadata().contract().grad_dtype;
+        pending.sums[edge.input_nr as usize].add(grad, grad_dtype)
+    }
+
+    /// Runs the nodes, highest first, until no gradient waits. Returns what was captured.
+    pub(super) fn run(mut self) -> Result<Vec<Option<DynTensor<E>>>> {
+        while let Some((sequence_nr, Pending { node, sums })) = self.pending.pop_last() {
+            let mut grads = Gradients::new();
+            for (sum, metadata) in sums.into_iter().zip(node.inputs()) {
+                grads.push(sum.deliver(metadata.contract().grad_dtype)?);
+            }
+            if let Some(needed) = &self.needed {
+                for &(input_nr, answer) in needed.captured.get(&sequence_nr).into_iter().flatten() {
+                    self.captured[answer].clone_from(&grads[input_nr as usize]);
+                }
+                if !needed.executed.contains(&sequence_nr) {
+                    continue;
+                }
+            }
+            self.step(node, grads)?;
+        }
+        Ok(self.captured)
+    }
+
+    /// Runs the backward of one node and sends on what it returns.
+    fn step(&mut self, node: &'g NodeRef<E>, mut grads: Gradients<E>) -> Result<()> {
+        if node.step().materializes_grads() {
+            materialize(node, &mut grads)?;
+        }
+        let call = BackwardCall { node, retain_graph: self.retain_graph, needed: self.needed.as_ref() };
+        let returned = run_step(node, &call, grads)?;
+        let returned = checked_count(node, returned)?;
+        for (position, (grad, origin)) in returned.into_iter().zip(node.next_edges()).enumerate() {
+            match (grad, origin) {
+                (Some(grad), Origin::Edge(edge)) => self.send(Sender::Node(node, position), edge, grad)?,
+                (Some(_), Origin::Absent) => {
+                    return Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))));
+                }
+                // Nobody asked for the gradient of this input.
+                (Some(_), Origin::Data | Origin::Cut(_)) | (None, _) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts zeros in the declared dtype where no gradient came.
+fn materialize<E: Engine>(node: &NodeRef<E>, grads: &mut Gradients<E>) -> Result<()> {
+    for (grad, metadata) in grads.iter_mut().zip(node.inputs()) {
+        if grad.is_none() {
+            let zeros = E::Array::full(metadata.shape(), 0.0, metadata.zero_dtype())?;
+            *grad = Some(DynTensor::from_array(zeros));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the step of a node; of user code panics become errors, and errors say where they come from.
+fn run_step<E: Engine>(
+    node: &NodeRef<E>,
+    call: &BackwardCall<'_, E>,
+    grads: Gradients<E>,
+) -> Result<Gradients<E>> {
+    if !node.step().is_user_code() {
+        return node.step().backward(call, grads);
+    }
+    match catch_unwind(AssertUnwindSafe(|| node.step().backward(call, grads))) {
+        Ok(result) => result.map_err(|error| error.inside(node.name(), Phase::Backward)),
+        Err(payload) => Err(panicked(node.name(), Phase::Backward, payload.as_ref())),
+    }
+}
+
+/// The error that a caught panic becomes.
+#[cold]
+pub(crate) fn panicked(function: &str, phase: Phase, payload: &(dyn Any + Send)) -> Error {
+    let message = (payload.downcast_ref::<&str>().map(|&text| text.to_owned()))
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(a payload that is not text)".to_owned());
+    Error::Panicked { function: function.to_owned(), phase, message }
+}
+
+/// One gradient for each input; `None`s past the last one are dropped, as in PyTorch.
+fn checked_count<E: Engine>(node: &NodeRef<E>, mut returned: Gradients<E>) -> Result<Gradients<E>> {
+    let expected = node.next_edges().len();
+    let got = returned.len();
+    while returned.len() > expected && returned.last().is_some_and(Option::is_none) {
+        returned.pop();
+    }
+    if returned.len() == expected {
+        Ok(returned)
+    } else {
+        Err(Error::GradientCount { function: node.name().to_owned(), expected, got })
+    }
+}

@@ -1,0 +1,56 @@
+//! What a node knows of the gradient it is to receive.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU16, Ordering};
+
+use crate::contract::GradContract;
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+/// Shape, storage dtype and gradient contract of one output of a node's forward, that is of one gradient it receives.
+pub struct InputMetadata {
+    shape: Shape,
+    dtype: DType,
+    // A code of `GradContract`; atomic because a leaf may change it while graphs that end there exist.
+    contract: AtomicU16,
+}
+
+impl InputMetadata {
+    /// The metadata of an output with these values' shape and dtype.
+    pub fn new(shape: Shape, dtype: DType, contract: GradContract) -> Self {
+        Self { shape, dtype, contract: AtomicU16::new(contract.code()) }
+    }
+
+    /// The shape of the values, and so of the gradient.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The dtype of the values.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// What holds for the gradient.
+    pub fn contract(&self) -> GradContract {
+        GradContract::from_code(self.contract.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_contract(&self, contract: GradContract) {
+        self.contract.store(contract.code(), Ordering::Relaxed);
+    }
+
+    /// The dtype of zeros that stand for a gradient which never came: the declared one, or where any is taken the
+    /// values' own, or `f32` where those are integers.
+    pub fn zero_dtype(&self) -> DType {
+        let own = if self.dtype.is_float() { self.dtype } else { DType::F32 };
+        self.contract().grad_dtype.dtype().unwrap_or(own)
+    }
+}
+
+impl fmt::Debug for InputMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contract = self.contract();
+        write!(f, "{} {}, gradient {} ({})", self.dtype, self.shape, contract.grad_dtype, contract.source)
+    }
+}

@@ -1,0 +1,27 @@
+//! The graph of what was computed, and the loop that sends gradients back through it.
+//!
+//! Generic over the engine. It knows nodes, not Functions: layer `function` makes nodes of those. All state of one
+//! backward call is in its graph task; what is global is the sequence counter and each thread's grad mode.
+
+mod accumulate_grad;
+mod admission;
+mod backward;
+mod edge;
+pub mod grad_mode;
+pub(crate) mod graph_task;
+mod input_buffer;
+mod metadata;
+mod node;
+mod pass_through;
+mod saved;
+mod tensor;
+
+pub use backward::{BackwardOptions, backward, grad};
+pub use edge::{Cut, Edge, Origin};
+pub use metadata::InputMetadata;
+pub use node::{BackwardCall, BackwardStep, Node, NodeRef};
+pub use pass_through::saved_intermediate;
+pub use saved::SavedTensor;
+pub use tensor::{DynTensor, Gradients, Outputs};
+
+pub(crate) use accumulate_grad::AccumulateGrad;

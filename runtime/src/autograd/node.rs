@@ -1,0 +1,147 @@
+//! A node: one backward step, recorded when its forward ran.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::accumulate_grad::AccumulateGrad;
+use super::edge::{Edge, Origin};
+use super::metadata::InputMetadata;
+use super::tensor::Gradients;
+use crate::engine::Engine;
+use crate::error::Result;
+
+/// A shared node.
+pub type NodeRef<E> = Arc<Node<E>>;
+
+/// What a node does with the gradients of its forward's outputs.
+pub trait BackwardStep<E: Engine>: Send + Sync + 'static {
+    /// The name of the Function.
+    fn name(&self) -> &'static str;
+
+    /// Maps the gradients of the outputs, admitted already, to gradients of the inputs.
+    ///
+    /// # Errors
+    /// Whatever the Function reports.
+    fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>>;
+
+    /// Whether an output that nobody used is given zeros.
+    fn materializes_grads(&self) -> bool {
+        true
+    }
+
+    /// Whether `backward` is the user's code: its panics are caught, and its errors said to come from it.
+    fn is_user_code(&self) -> bool {
+        true
+    }
+
+    /// The sink that this step is, if it is a leaf's.
+    fn as_leaf(&self) -> Option<&AccumulateGrad<E>> {
+        None
+    }
+}
+
+/// What a step may know of the backward call that runs it.
+pub struct BackwardCall<'a, E: Engine> {
+    /// The node that runs.
+    pub node: &'a NodeRef<E>,
+    /// Whether saved tensors stay for another backward.
+    pub retain_graph: bool,
+    /// The sequence numbers of the nodes that this call runs, if it does not run all.
+    pub(super) needed: Option<&'a super::graph_task::Needed>,
+}
+
+impl<E: Engine> BackwardCall<'_, E> {
+    /// Whether the gradient of an input is wanted by this call.
+    pub fn needs_input_grad(&self, position: usize) -> bool {
+        let edge = self.node.next_edges().get(position).and_then(Origin::edge);
+        edge.is_some_and(|edge| self.needed.is_none_or(|needed| needed.wants(edge)))
+    }
+}
+
+impl<E: Engine> fmt::Debug for BackwardCall<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BackwardCall({}, retain_graph: {})", self.node.name(), self.retain_graph)
+    }
+}
+
+/// NOTE [Sequence numbers]: a node is numbered after the nodes it depends on exist, from one counter for all threads.
+/// So the numbers are a topological order of every graph, and taking the highest first visits a node after all nodes
+/// that send it gradients, in the reverse order of creation.
+static NEXT_SEQUENCE_NR: AtomicU64 = AtomicU64::new(0);
+
+/// One backward step with its place in the graph.
+///
+/// Its *inputs* are gradients of its forward's outputs; its *next edges* lead to where the gradients of the forward's
+/// inputs go.
+pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
+    sequence_nr: u64,
+    next_edges: SmallVec<[Origin<E>; 2]>,
+    inputs: SmallVec<[InputMetadata; 1]>,
+    step: S,
+}
+
+impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
+    /// Records a step. `next_edges` has the origin of each input of the forward, `inputs` the metadata of each output.
+    pub fn record(
+        step: S,
+        next_edges: SmallVec<[Origin<E>; 2]>,
+        inputs: SmallVec<[InputMetadata; 1]>,
+    ) -> NodeRef<E> {
+        let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { sequence_nr, next_edges, inputs, step })
+    }
+}
+
+impl<E: Engine> Node<E> {
+    /// The name of the Function that was recorded.
+    pub fn name(&self) -> &'static str {
+        self.step.name()
+    }
+
+    /// Its number in the order of creation.
+    pub fn sequence_nr(&self) -> u64 {
+        self.sequence_nr
+    }
+
+    /// The origin of each input of the forward: where its gradient goes.
+    pub fn next_edges(&self) -> &[Origin<E>] {
+        &self.next_edges
+    }
+
+    /// What is known of each gradient it receives.
+    pub fn inputs(&self) -> &[InputMetadata] {
+        &self.inputs
+    }
+
+    pub(super) fn step(&self) -> &dyn BackwardStep<E> {
+        &self.step
+    }
+
+    /// "output 0 of `Silu`", or "a leaf".
+    pub(crate) fn describe(&self, input_nr: u32) -> String {
+        match self.step.as_leaf() {
+            Some(_) => "a leaf".to_owned(),
+            None => format!("output {input_nr} of `{}`", self.name()),
+        }
+    }
+}
+
+impl<E: Engine> Edge<E> {
+    /// What is known of the gradient that goes here.
+    pub fn metadata(&self) -> &InputMetadata {
+        &self.node().inputs[self.input_nr as usize]
+    }
+}
+
+impl<E: Engine> fmt::Debug for Node<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("name", &self.name())
+            .field("sequence_nr", &self.sequence_nr)
+            .field("inputs", &self.inputs)
+            .finish_non_exhaustive()
+    }
+}

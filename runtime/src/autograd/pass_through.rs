@@ -1,0 +1,163 @@
+//! The two operations that the engine itself needs, conversion and addition. Their backward passes the gradient on.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::edge::{Edge, Origin};
+use super::metadata::InputMetadata;
+use super::node::{BackwardCall, BackwardStep, Node};
+use super::tensor::{DynTensor, Gradients};
+use super::{Cut, grad_mode};
+use crate::contract::{GradContract, GradDType};
+use crate::dtype::DType;
+use crate::engine::{Array, Engine};
+use crate::error::{Error, Result};
+
+/// A step that gives each input the gradient of the output as it came: admission does the converting.
+struct PassThrough {
+    name: &'static str,
+}
+
+impl<E: Engine> BackwardStep<E> for PassThrough {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
+        let grad = grads.into_iter().next().flatten();
+        Ok(call.node.next_edges().iter().map(|_| grad.clone()).collect())
+    }
+
+    fn materializes_grads(&self) -> bool {
+        false
+    }
+
+    fn is_user_code(&self) -> bool {
+        false
+    }
+}
+
+/// Records `array` as the result of a [`PassThrough`] of `inputs`, with the gradient dtype that they carry.
+fn record<E: Engine>(name: &'static str, array: E::Array, inputs: &[&DynTensor<E>]) -> DynTensor<E> {
+    let dtype = array.dtype();
+    record_as(name, array, inputs, |grad_dtypes| GradContract::carried(dtype, grad_dtypes.iter().copied()))
+}
+
+/// Records `array` as the result of a [`PassThrough`] of `inputs`, if recording is on and one of them is tracked.
+fn record_as<E: Engine>(
+    name: &'static str,
+    array: E::Array,
+    inputs: &[&DynTensor<E>],
+    contract: impl FnOnce(&[GradDType]) -> Option<GradContract>,
+) -> DynTensor<E> {
+    if !inputs.iter().any(|input| input.requires_grad()) {
+        let cut = inputs.iter().find_map(|input| match input.origin() {
+            Origin::Cut(cut) => Some(Origin::Cut(*cut)),
+            _ => None,
+        });
+        return match cut {
+            Some(origin) => DynTensor::with_origin(array, origin),
+            None => DynTensor::from_array(array),
+        };
+    }
+    match grad_mode::current() {
+        grad_mode::GradMode::Enabled => {}
+        grad_mode::GradMode::Disabled => return DynTensor::with_origin(array, Origin::Cut(Cut::NoGrad)),
+        grad_mode::GradMode::InForward => return DynTensor::with_origin(array, Origin::Cut(Cut::InForward)),
+    }
+    let tracked = inputs.iter().filter_map(|input| input.origin().edge());
+    let grad_dtypes: SmallVec<[_; 2]> = tracked.map(|edge| edge.metadata().contract().grad_dtype).collect();
+    let Some(contract) = contract(&grad_dtypes) else {
+        return DynTensor::with_origin(array, Origin::Cut(Cut::Function { function: name, position: 0 }));
+    };
+    let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
+    let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
+    let node = Node::record(PassThrough { name }, next_edges, smallvec![metadata]);
+    DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0)))
+}
+
+/// `lhs + rhs` in the dtype of `lhs`, in place if nobody else holds it.
+pub(super) fn add<E: Engine>(lhs: DynTensor<E>, rhs: &DynTensor<E>) -> Result<DynTensor<E>> {
+    if !lhs.requires_grad() && !rhs.requires_grad() {
+        return Ok(DynTensor::from_array(lhs.into_array().accumulate(rhs.array())?));
+    }
+    let sum = lhs.array().clone().accumulate(rhs.array())?;
+    Ok(record("Accumulate", sum, &[&lhs, rhs]))
+}
+
+impl<E: Engine> DynTensor<E> {
+    /// The same values in `dtype`, rounded once to nearest even; in its own dtype a clone.
+    ///
+    /// # Dtypes
+    /// The gradient arrives in the wider of `dtype` and this tensor's gradient dtype, so a conversion to a wider
+    /// dtype and back does not round it. A conversion to an integer has no gradient.
+    ///
+    /// # Gradient
+    /// Passed on: `dx = G`, which the edge to `x` converts to the gradient dtype of `x`.
+    ///
+    /// # Source
+    /// PyTorch `derivatives.yaml`, `_to_copy`; there the backward converts to the *storage* dtype of `x`.
+    ///
+    /// # Errors
+    /// If the engine cannot hold the result.
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        let array = self.array().cast(dtype)?;
+        if !dtype.is_float() && self.requires_grad() {
+            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function.
+            return Ok(Self::with_origin(array, Origin::Cut(Cut::Function { function: "Cast", position: 0 })));
+        }
+        Ok(record("Cast", array, &[self]))
+    }
+}
+
+impl<E: Engine> DynTensor<E> {
+    /// The same tensor with another gradient dtype: its gradient is converted to that one first, then passed on.
+    ///
+    /// An untracked tensor is returned as it is.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the gradient dtype is not floating-point.
+    pub fn with_grad_dtype(&self, grad_dtype: GradDType) -> Result<Self> {
+        if let Some(got) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
+            let expected = "a floating-point dtype for a gradient".to_owned();
+            return Err(Error::DType { operation: "with_grad_dtype", expected, got });
+        }
+        let contract = GradContract::declared(grad_dtype);
+        let array = self.array().clone();
+        Ok(record_as("WithGradDType", array, &[self], |_| Some(contract)))
+    }
+}
+
+/// A step that gradients must not reach; see [`saved_intermediate`].
+struct Unknown {
+    function: &'static str,
+}
+
+impl<E: Engine> BackwardStep<E> for Unknown {
+    fn name(&self) -> &'static str {
+        "SavedIntermediate"
+    }
+
+    fn backward(&self, _: &BackwardCall<'_, E>, _: Gradients<E>) -> Result<Gradients<E>> {
+        Err(Error::SavedIntermediate(self.function.to_owned()))
+    }
+
+    fn materializes_grads(&self) -> bool {
+        false
+    }
+
+    fn is_user_code(&self) -> bool {
+        false
+    }
+}
+
+/// A value that `function` computed inside its forward and saved: its own derivative is not recorded anywhere, so a
+/// gradient that flows into it is an error instead of a wrong number.
+pub fn saved_intermediate<E: Engine>(function: &'static str, array: E::Array) -> DynTensor<E> {
+    let contract = GradContract::default_of(array.dtype());
+    let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
+    let node = Node::record(Unknown { function }, smallvec![], smallvec![metadata]);
+    DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0)))
+}

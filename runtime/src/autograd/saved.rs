@@ -1,0 +1,66 @@
+//! Tensors kept from forward to backward, without keeping the graph alive in a circle.
+
+use core::fmt;
+
+use super::edge::{Cut, Edge, Origin};
+use super::node::NodeRef;
+use super::pass_through::saved_intermediate;
+use super::tensor::DynTensor;
+use super::grad_mode;
+use crate::engine::{Array, Engine};
+
+/// A tensor saved by a forward.
+pub enum SavedTensor<E: Engine> {
+    /// An input, or a constant: kept as it is.
+    Plain(DynTensor<E>),
+    /// An output: its edge leads to the very node that holds it, so only the values are kept. See NOTE [Saved outputs].
+    Output {
+        /// The values.
+        array: E::Array,
+        /// Which output.
+        position: u32,
+    },
+    /// Neither: computed inside the forward, where nothing was recorded.
+    Intermediate(E::Array),
+}
+
+/// NOTE [Saved outputs]: a node that held one of its own outputs would hold itself and never be freed.
+impl<E: Engine> SavedTensor<E> {
+    /// Files a tensor that a forward with these differentiable outputs saved.
+    pub fn new(tensor: DynTensor<E>, outputs: &[(usize, &E::Array)]) -> Self {
+        if tensor.requires_grad() {
+            return Self::Plain(tensor);
+        }
+        let is_this = |&&(_, array): &&(usize, &E::Array)| array.is_same(tensor.array());
+        if let Some(&(position, _)) = outputs.iter().find(is_this) {
+            return Self::Output { array: tensor.into_array(), position: position as u32 };
+        }
+        match tensor.origin() {
+            Origin::Cut(Cut::InForward) if tensor.dtype().is_float() => Self::Intermediate(tensor.into_array()),
+            _ => Self::Plain(tensor),
+        }
+    }
+
+    /// The tensor again, for the backward of `node`.
+    pub fn unpack(&self, node: &NodeRef<E>) -> DynTensor<E> {
+        match self {
+            Self::Plain(tensor) => tensor.clone(),
+            Self::Output { array, position } => {
+                DynTensor::with_origin(array.clone(), Origin::Edge(Edge::new(NodeRef::clone(node), *position)))
+            }
+            // What its derivative would be matters only if this backward is recorded.
+            Self::Intermediate(array) if grad_mode::is_enabled() => saved_intermediate(node.name(), array.clone()),
+            Self::Intermediate(array) => DynTensor::from_array(array.clone()),
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for SavedTensor<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(tensor) => tensor.fmt(f),
+            Self::Output { position, .. } => write!(f, "output {position}"),
+            Self::Intermediate(array) => write!(f, "intermediate {} {}", array.dtype(), array.shape()),
+        }
+    }
+}

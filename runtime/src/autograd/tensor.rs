@@ -1,0 +1,204 @@
+//! The one tensor: values, and where they come from.
+
+use core::fmt;
+
+use super::accumulate_grad::AccumulateGrad;
+use super::edge::{Cut, Edge, Origin};
+use super::grad_mode::{self, GradMode};
+use super::node::NodeRef;
+use crate::contract::{GradContract, GradDType, Policy, Source};
+use crate::dtype::DType;
+use crate::engine::{Array, Cpu, Engine};
+use crate::error::{Error, Result};
+use crate::list::List;
+use crate::shape::Shape;
+
+/// What a forward returns: one tensor for each output.
+pub type Outputs<E = Cpu> = List<DynTensor<E>>;
+
+/// Gradients by position; `None` where there is none.
+pub type Gradients<E = Cpu> = List<Option<DynTensor<E>>>;
+
+/// A tensor whose dtypes are known at run time: immutable values and, if tracked, its place in the graph.
+///
+/// Cloning shares both. Everything that [`Tensor`](crate::Tensor) can do, it can, with errors at run time.
+#[derive(Clone)]
+pub struct DynTensor<E: Engine = Cpu> {
+    array: E::Array,
+    origin: Origin<E>,
+}
+
+impl<E: Engine> DynTensor<E> {
+    /// A tensor of these values that nobody asked the gradient of.
+    pub fn from_array(array: E::Array) -> Self {
+        // A value made inside a forward may depend on tracked inputs in a way that no operation shows.
+        let origin = match grad_mode::current() {
+            GradMode::InForward => Origin::Cut(Cut::InForward),
+            _ => Origin::Data,
+        };
+        Self { array, origin }
+    }
+
+    pub(crate) fn with_origin(array: E::Array, origin: Origin<E>) -> Self {
+        Self { array, origin }
+    }
+
+    /// The values.
+    pub fn array(&self) -> &E::Array {
+        &self.array
+    }
+
+    /// The values, without the graph.
+    pub fn into_array(self) -> E::Array {
+        self.array
+    }
+
+    /// Where it comes from.
+    pub fn origin(&self) -> &Origin<E> {
+        &self.origin
+    }
+
+    /// The dtype of the values.
+    pub fn dtype(&self) -> DType {
+        self.array.dtype()
+    }
+
+    /// The extents of the dimensions.
+    pub fn shape(&self) -> &Shape {
+        self.array.shape()
+    }
+
+    /// Whether gradients of it are recorded: it is a leaf made with `requires_grad`, or computed from one.
+    pub fn requires_grad(&self) -> bool {
+        matches!(self.origin, Origin::Edge(_))
+    }
+
+    /// Whether no Function made it.
+    pub fn is_leaf(&self) -> bool {
+        self.leaf().is_some() || !self.requires_grad()
+    }
+
+    pub(crate) fn leaf(&self) -> Option<&AccumulateGrad<E>> {
+        self.origin.edge().and_then(|edge| edge.node().step().as_leaf())
+    }
+
+    /// The node that made it, or for a leaf the one that accumulates its gradient; `None` if it is untracked.
+    pub fn grad_fn(&self) -> Option<&NodeRef<E>> {
+        self.origin.edge().map(Edge::node)
+    }
+
+    /// Which output of [`grad_fn`](Self::grad_fn) it is.
+    pub fn output_nr(&self) -> usize {
+        self.origin.edge().map_or(0, |edge| edge.input_nr as usize)
+    }
+
+    /// What holds for its gradient: declared, or its own dtype if that is floating. `None` if it cannot have one.
+    pub fn grad_contract(&self) -> Option<GradContract> {
+        match &self.origin {
+            Origin::Edge(edge) => Some(edge.metadata().contract()),
+            _ => self.dtype().is_float().then(|| GradContract::default_of(self.dtype())),
+        }
+    }
+
+    /// The dtype in which its gradient must arrive. `None` if it cannot have one.
+    pub fn grad_dtype(&self) -> Option<GradDType> {
+        self.grad_contract().map(|contract| contract.grad_dtype)
+    }
+
+    /// Whether [`grad_dtype`](Self::grad_dtype) was declared, is the default, or was carried by a built-in operation.
+    pub fn grad_dtype_source(&self) -> Option<Source> {
+        self.grad_contract().map(|contract| contract.source)
+    }
+
+    /// A leaf with these values, whose gradient is kept in [`grad`](Self::grad) in the values' own dtype.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the values are not floating-point.
+    pub fn requiring_grad(&self) -> Result<Self> {
+        self.leaf_with(GradContract::default_of(self.dtype()))
+    }
+
+    /// A leaf with these values, whose gradient is kept in `grad_dtype`.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the values or the gradient dtype are not floating-point.
+    pub fn requiring_grad_in(&self, grad_dtype: GradDType) -> Result<Self> {
+        self.leaf_with(GradContract { grad_dtype, source: Source::Declared, policy: Policy::Cast })
+    }
+
+    fn leaf_with(&self, contract: GradContract) -> Result<Self> {
+        let not_float = |got| {
+            let expected = "a floating-point dtype for a gradient".to_owned();
+            Err(Error::DType { operation: "requiring_grad", expected, got })
+        };
+        if !self.dtype().is_float() {
+            return not_float(self.dtype());
+        }
+        if let Some(dtype) = contract.grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
+            return not_float(dtype);
+        }
+        let node = AccumulateGrad::record(&self.array, contract);
+        Ok(Self { array: self.array.clone(), origin: Origin::Edge(Edge::new(node, 0)) })
+    }
+
+    /// The gradient that backward calls have accumulated in this leaf; `None` before the first, and on other tensors.
+    pub fn grad(&self) -> Option<Self> {
+        self.leaf().and_then(AccumulateGrad::grad)
+    }
+
+    /// Forgets the accumulated gradient, so that the next backward starts afresh.
+    pub fn zero_grad(&self) {
+        if let Some(leaf) = self.leaf() {
+            leaf.set_grad(None);
+        }
+    }
+
+    /// The same values as a constant: gradients stop here.
+    #[must_use]
+    pub fn detach(&self) -> Self {
+        let origin = match &self.origin {
+            Origin::Data => Origin::Data,
+            _ => Origin::Cut(Cut::Detached),
+        };
+        Self { array: self.array.clone(), origin }
+    }
+
+    /// Why it has no gradient, to end the sentence "the tensor …".
+    pub(crate) fn untracked_reason(&self) -> String {
+        match &self.origin {
+            Origin::Cut(cut) => format!("is cut off from its graph: {cut}"),
+            _ if !self.dtype().is_float() => {
+                format!("is {}; only floating-point tensors that require a gradient have one", self.dtype())
+            }
+            _ => "does not require a gradient, and neither does anything it was computed from; \
+                  make a leaf with `requiring_grad`"
+                .to_owned(),
+        }
+    }
+
+    /// "output 0 of `Silu`", "a leaf" or "an untracked tensor".
+    pub(crate) fn describe(&self) -> String {
+        match self.origin.edge() {
+            Some(edge) => edge.node().describe(edge.input_nr),
+            None => "an untracked tensor".to_owned(),
+        }
+    }
+}
+
+impl<E: Engine> From<DynTensor<E>> for Gradients<E> {
+    fn from(tensor: DynTensor<E>) -> Self {
+        Some(tensor).into()
+    }
+}
+
+impl<E: Engine, const N: usize> From<[DynTensor<E>; N]> for Gradients<E> {
+    fn from(tensors: [DynTensor<E>; N]) -> Self {
+        tensors.into_iter().map(Some).collect()
+    }
+}
+
+impl<E: Engine> fmt::Debug for DynTensor<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynTensor").field("array", &self.array).field("origin", &self.origin).finish()
+    }
+}

@@ -1,0 +1,287 @@
+//! The context: declarations of a forward, and what it leaves for backward.
+
+use core::any::Any;
+use core::fmt;
+
+use smallvec::SmallVec;
+
+use crate::autograd::DynTensor;
+use crate::contract::{GradContract, GradDType};
+use crate::dtype::DType;
+use crate::engine::{Array, Cpu, Engine};
+use crate::error::{Error, Place, Result};
+use crate::list::List;
+
+/// Carries declarations out of a forward, and tensors from it to its backward. `ctx` in PyTorch.
+///
+/// In `forward` it is mutable and takes declarations; in `backward` it is not, so that a declaration cannot come too
+/// late.
+pub struct Context<E: Engine = Cpu> {
+    pub(super) function: &'static str,
+    pub(super) needs_input_grad: SmallVec<[bool; 8]>,
+    pub(super) saved: Saved<E>,
+    pub(super) stored: Option<std::sync::Arc<dyn Any + Send + Sync>>,
+    pub(super) materialize_grads: bool,
+    pub(super) declarations: Declarations,
+}
+
+/// What has become of the saved tensors.
+pub(super) enum Saved<E: Engine> {
+    /// They are here, perhaps none.
+    Kept(List<DynTensor<E>>),
+    /// An earlier backward freed them.
+    Freed,
+}
+
+/// What a forward has declared so far.
+#[derive(Default)]
+pub(super) struct Declarations {
+    grad_dtypes: Option<SmallVec<[GradDType; 2]>>,
+    carries: bool,
+    non_differentiable: SmallVec<[usize; 4]>,
+    saved: bool,
+    // A mistake is reported by `apply` even if the forward ignored it.
+    mistake: Option<Error>,
+}
+
+impl<E: Engine> Context<E> {
+    pub(super) fn new(function: &'static str, needs_input_grad: SmallVec<[bool; 8]>) -> Self {
+        Self {
+            function,
+            needs_input_grad,
+            saved: Saved::Kept(List::new()),
+            stored: None,
+            materialize_grads: true,
+            declarations: Declarations::default(),
+        }
+    }
+
+    /// The name of the Function.
+    pub fn function(&self) -> &'static str {
+        self.function
+    }
+
+    /// Declares in which dtype the gradient of each output must arrive: one entry for each output, in order.
+    ///
+    /// A floating dtype is what backward then receives, whatever is sent; [`GradDType::Any`] takes a gradient as it
+    /// comes, and is the entry for an output that has no gradient. Without a call each output's gradient arrives in
+    /// the output's own dtype. An integer output with a floating entry becomes differentiable.
+    ///
+    /// # Errors
+    /// [`Error::CalledTwice`] at the second call, [`Error::DeclaredNotFloat`]. Whether the number of entries is that of
+    /// the outputs shows when `forward` has returned: [`Error::DeclarationCount`] from [`apply`](super::apply).
+    pub fn set_output_grad_dtype(&mut self, grad_dtypes: &[GradDType]) -> Result<()> {
+        let function = self.function;
+        if self.declarations.grad_dtypes.is_some() {
+            let error = || Error::CalledTwice { function: function.to_owned(), call: "set_output_grad_dtype" };
+            self.declarations.mistake.get_or_insert_with(error);
+            return Err(error());
+        }
+        self.declarations.grad_dtypes = Some(SmallVec::from_slice(grad_dtypes));
+        let not_float = |&(_, dtype): &(usize, DType)| !dtype.is_float();
+        let declared = grad_dtypes.iter().enumerate().filter_map(|(i, grad)| Some((i, grad.dtype()?)));
+        if let Some((position, got)) = declared.clone().find(not_float) {
+            let error = || Error::DeclaredNotFloat { place: Box::new(Place::output(function, position)), got };
+            self.declarations.mistake.get_or_insert_with(error);
+            return Err(error());
+        }
+        Ok(())
+    }
+
+    /// Declares for every output the widest of its own dtype and the inputs' gradient dtypes, as built-in
+    /// operations do. [`set_output_grad_dtype`](Self::set_output_grad_dtype) wins over it.
+    pub fn carry_grad_dtype(&mut self) {
+        self.declarations.carries = true;
+    }
+
+    /// Marks outputs, by position, as having no gradient.
+    pub fn mark_non_differentiable(&mut self, outputs: &[usize]) {
+        self.declarations.non_differentiable.extend_from_slice(outputs);
+    }
+
+    /// Whether an output that nobody used gets zeros in backward (the default), or `None`.
+    pub fn set_materialize_grads(&mut self, materialize: bool) {
+        self.materialize_grads = materialize;
+    }
+
+    /// Keeps tensors for backward, where [`saved_tensors`](Self::saved_tensors) gives them back in this order.
+    ///
+    /// Save inputs and outputs; a value computed on the way has no derivative of its own, so that a second
+    /// derivative through it is an error. A constant made here is saved as `constant.detach()`. Called once.
+    pub fn save_for_backward<S: SaveForBackward<E>>(&mut self, tensors: S) {
+        if core::mem::replace(&mut self.declarations.saved, true) {
+            let function = self.function.to_owned();
+            let error = || Error::CalledTwice { function, call: "save_for_backward" };
+            self.declarations.mistake.get_or_insert_with(error);
+            return;
+        }
+        let mut list = List::new();
+        tensors.push_all(&mut list);
+        self.saved = Saved::Kept(list);
+    }
+
+    /// The tensors that forward saved.
+    ///
+    /// # Errors
+    /// [`Error::SavedFreed`] if an earlier backward freed them.
+    pub fn saved_tensors(&self) -> Result<&[DynTensor<E>]> {
+        match &self.saved {
+            Saved::Kept(tensors) => Ok(tensors),
+            Saved::Freed => Err(Error::SavedFreed(self.function.to_owned())),
+        }
+    }
+
+    /// The tensor that forward saved at `position`.
+    ///
+    /// # Errors
+    /// [`Error::SavedFreed`], and [`Error::Saved`] if there is none.
+    pub fn saved_tensor(&self, position: usize) -> Result<&DynTensor<E>> {
+        let saved = self.saved_tensors()?;
+        saved.get(position).ok_or_else(|| Error::Saved {
+            function: self.function.to_owned(),
+            position,
+            expected: "a tensor".to_owned(),
+            got: format!("only {} saved", saved.len()),
+        })
+    }
+
+    /// Keeps a value that is not a tensor for backward, which reads it with [`stored`](Self::stored).
+    pub fn store<T: Any + Send + Sync>(&mut self, value: T) {
+        self.stored = Some(std::sync::Arc::new(value));
+    }
+
+    /// The value that forward [stored](Self::store), if it is a `T`.
+    pub fn stored<T: Any>(&self) -> Option<&T> {
+        self.stored.as_deref().and_then(|stored| stored.downcast_ref())
+    }
+
+    /// Whether the gradient of the input at `position` is wanted: where not, its computation can be skipped.
+    pub fn needs_input_grad(&self, position: usize) -> bool {
+        self.needs_input_grad.get(position).copied().unwrap_or(false)
+    }
+
+    /// The value of `grad` if the gradient of the input at `position` is wanted, else a placeholder that the engine
+    /// drops unread.
+    ///
+    /// # Errors
+    /// Those of `grad`.
+    pub fn grad_if_needed<T: Placeholder>(&self, position: usize, grad: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.needs_input_grad(position) { grad() } else { T::placeholder() }
+    }
+}
+
+impl Declarations {
+    /// The contract of each output; `None` where it has no gradient.
+    ///
+    /// Checked whether or not anything is recorded: first the count, then output by output.
+    pub(super) fn resolve<E: Engine>(
+        &mut self,
+        function: &'static str,
+        outputs: &[DynTensor<E>],
+        inputs: &[Option<&DynTensor<E>>],
+    ) -> Result<SmallVec<[Option<GradContract>; 2]>> {
+        if let Some(mistake) = self.mistake.take() {
+            return Err(mistake);
+        }
+        if let Some(declared) = &self.grad_dtypes
+            && declared.len() != outputs.len()
+        {
+            let (function, declared) = (function.to_owned(), declared.len());
+            return Err(Error::DeclarationCount { function, declared, outputs: outputs.len() });
+        }
+        if let Some(&position) = self.non_differentiable.iter().find(|&&position| position >= outputs.len()) {
+            let place = Box::new(Place::output(function, position));
+            return Err(Error::NoSuchOutput { call: "mark_non_differentiable", place, outputs: outputs.len() });
+        }
+        let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
+        let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
+        let resolve = |(position, output): (usize, &DynTensor<E>)| {
+            let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
+            let dtype = output.array().dtype();
+            match declared {
+                Some(GradDType::Exactly(_)) if self.non_differentiable.contains(&position) => {
+                    Err(Error::DeclaredNonDifferentiable(Box::new(Place::output(function, position))))
+                }
+                _ if self.non_differentiable.contains(&position) => Ok(None),
+                Some(GradDType::Any) if !dtype.is_float() => Ok(None),
+                Some(grad_dtype) => Ok(Some(GradContract::declared(grad_dtype))),
+                None if self.carries => Ok(GradContract::carried(dtype, carried.clone())),
+                None => Ok(dtype.is_float().then(|| GradContract::default_of(dtype))),
+            }
+        };
+        outputs.iter().enumerate().map(resolve).collect()
+    }
+}
+
+/// What [`Context::save_for_backward`] takes: a tensor, typed or not, by reference, or a tuple, array or slice of them.
+pub trait SaveForBackward<E: Engine> {
+    /// Appends clones of the tensors.
+    #[doc(hidden)]
+    fn push_all(self, list: &mut List<DynTensor<E>>);
+}
+
+impl<E: Engine> SaveForBackward<E> for &DynTensor<E> {
+    fn push_all(self, list: &mut List<DynTensor<E>>) {
+        list.push(self.clone());
+    }
+}
+
+impl<E: Engine, S: SaveForBackward<E>, const N: usize> SaveForBackward<E> for [S; N] {
+    fn push_all(self, list: &mut List<DynTensor<E>>) {
+        self.into_iter().for_each(|tensor| tensor.push_all(list));
+    }
+}
+
+impl<E: Engine> SaveForBackward<E> for &[DynTensor<E>] {
+    fn push_all(self, list: &mut List<DynTensor<E>>) {
+        self.iter().for_each(|tensor| list.push(tensor.clone()));
+    }
+}
+
+macro_rules! saves_tuples {
+    ($($($name:ident)+;)*) => {$(
+        impl<E: Engine, $($name: SaveForBackward<E>),+> SaveForBackward<E> for ($($name,)+) {
+            fn push_all(self, list: &mut List<DynTensor<E>>) {
+                #[allow(non_snake_case, reason = "the type parameters name the fields")]
+                let ($($name,)+) = self;
+                $($name.push_all(list);)+
+            }
+        }
+    )*};
+}
+saves_tuples! {
+    A; A B; A B C; A B C D; A B C D F; A B C D F G; A B C D F G H; A B C D F G H I;
+}
+
+/// Gradients that can be left out where nobody reads them.
+pub trait Placeholder: Sized {
+    /// A value that the engine drops unread.
+    #[doc(hidden)]
+    fn placeholder() -> Result<Self>;
+}
+
+impl<T> Placeholder for Option<T> {
+    fn placeholder() -> Result<Self> {
+        Ok(None)
+    }
+}
+
+impl<E: Engine> Placeholder for DynTensor<E> {
+    fn placeholder() -> Result<Self> {
+        E::Array::full(&crate::shape::Shape::scalar(), 0.0, DType::F32).map(Self::from_array)
+    }
+}
+
+impl<E: Engine> fmt::Debug for Context<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let saved = match &self.saved {
+            Saved::Kept(tensors) => tensors.len(),
+            Saved::Freed => 0,
+        };
+        f.debug_struct("Context")
+            .field("function", &self.function)
+            .field("needs_input_grad", &self.needs_input_grad)
+            .field("saved_tensors", &saved)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! What expansions of `#[autograd_function]` name. Not for users: it may change in any version.
+
+pub use core::primitive::{bool, f32, f64, i8, i16, i32, i64, str, u8};
+
+pub use crate::autograd::{Gradients, Outputs};
+pub use crate::contract::GradDType;
+pub use crate::dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
+pub use crate::engine::Engine;
+pub use crate::error::Result;
+pub use crate::function::{Context, Function, Inputs};
+pub use crate::typed::{AnyGrad, Contract, NoGrad, Op, Tensor, backward, forward};

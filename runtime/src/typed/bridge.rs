@@ -1,0 +1,20 @@
+//! From the dynamic layer's lists to the typed layer's tuples: the bodies of what the attribute generates.
+
+use super::op::Op;
+use super::tensors::{OutputTensors, Tensors};
+use crate::autograd::{Gradients, Outputs};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::function::{Context, Inputs};
+
+/// The forward of a generated Function.
+pub fn forward<O: Op<E>, E: Engine>(op: &O, ctx: &mut Context<E>, inputs: &Inputs<'_, E>) -> Result<Outputs<E>> {
+    let values = <O::Inputs as Tensors<E>>::values(inputs)?;
+    Ok(<O::Outputs<E> as OutputTensors<E>>::outputs(op.forward(ctx, values)?))
+}
+
+/// The backward of a generated Function.
+pub fn backward<O: Op<E>, E: Engine>(op: &O, ctx: &Context<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
+    let grads = <O::Outputs<E> as Tensors<E>>::grads(ctx.function(), grads)?;
+    Ok(<O::Inputs as Tensors<E>>::into_gradients(op.backward(ctx, grads)?))
+}
