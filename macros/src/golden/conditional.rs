@@ -1,0 +1,42 @@
+// #[autograd_function(out = f16)]
+#[cfg(feature = "gpu")]
+#[cfg_attr(unix, cfg(test), repr(C))]
+#[deprecated]
+struct Gpu;
+#[cfg(feature = "gpu")]
+#[cfg_attr(unix, cfg(test))]
+#[allow(deprecated)]
+#[automatically_derived]
+impl ::gradpact::__private::Contract for Gpu {
+    type Outputs<__E: ::gradpact::__private::Engine> = ::gradpact::__private::Tensor<
+        ::gradpact::__private::f16,
+        ::gradpact::__private::f16,
+        __E,
+    >;
+}
+#[cfg(feature = "gpu")]
+#[cfg_attr(unix, cfg(test))]
+#[allow(deprecated)]
+#[automatically_derived]
+impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> for Gpu
+where
+    Self: ::gradpact::__private::Op<__E>,
+{
+    fn name(&self) -> &::gradpact::__private::str {
+        "Gpu"
+    }
+    fn forward(
+        &self,
+        __ctx: &mut ::gradpact::__private::Context<__E>,
+        __inputs: &::gradpact::__private::Inputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
+        ::gradpact::__private::forward(self, __ctx, __inputs)
+    }
+    fn backward(
+        &self,
+        __ctx: &::gradpact::__private::Context<__E>,
+        __grads: ::gradpact::__private::Gradients<__E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Gradients<__E>> {
+        ::gradpact::__private::backward(self, __ctx, __grads)
+    }
+}

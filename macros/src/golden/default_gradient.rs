@@ -1,0 +1,35 @@
+// #[autograd_function(out = bf16)]
+struct Scale {
+    factor: f64,
+}
+#[automatically_derived]
+impl ::gradpact::__private::Contract for Scale {
+    type Outputs<__E: ::gradpact::__private::Engine> = ::gradpact::__private::Tensor<
+        ::gradpact::__private::bf16,
+        ::gradpact::__private::bf16,
+        __E,
+    >;
+}
+#[automatically_derived]
+impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> for Scale
+where
+    Self: ::gradpact::__private::Op<__E>,
+{
+    fn name(&self) -> &::gradpact::__private::str {
+        "Scale"
+    }
+    fn forward(
+        &self,
+        __ctx: &mut ::gradpact::__private::Context<__E>,
+        __inputs: &::gradpact::__private::Inputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
+        ::gradpact::__private::forward(self, __ctx, __inputs)
+    }
+    fn backward(
+        &self,
+        __ctx: &::gradpact::__private::Context<__E>,
+        __grads: ::gradpact::__private::Gradients<__E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Gradients<__E>> {
+        ::gradpact::__private::backward(self, __ctx, __grads)
+    }
+}

@@ -1,0 +1,33 @@
+// #[autograd_function(out = i64)]
+struct ArgMax;
+#[automatically_derived]
+impl ::gradpact::__private::Contract for ArgMax {
+    type Outputs<__E: ::gradpact::__private::Engine> = ::gradpact::__private::Tensor<
+        ::gradpact::__private::i64,
+        ::gradpact::__private::i64,
+        __E,
+    >;
+}
+#[automatically_derived]
+impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> for ArgMax
+where
+    Self: ::gradpact::__private::Op<__E>,
+{
+    fn name(&self) -> &::gradpact::__private::str {
+        "ArgMax"
+    }
+    fn forward(
+        &self,
+        __ctx: &mut ::gradpact::__private::Context<__E>,
+        __inputs: &::gradpact::__private::Inputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
+        ::gradpact::__private::forward(self, __ctx, __inputs)
+    }
+    fn backward(
+        &self,
+        __ctx: &::gradpact::__private::Context<__E>,
+        __grads: ::gradpact::__private::Gradients<__E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Gradients<__E>> {
+        ::gradpact::__private::backward(self, __ctx, __grads)
+    }
+}

@@ -1,0 +1,42 @@
+// #[autograd_function(out = i8, grad = f32)]
+struct FakeQuantize;
+#[automatically_derived]
+impl ::gradpact::__private::Contract for FakeQuantize {
+    type Outputs<__E: ::gradpact::__private::Engine> = ::gradpact::__private::Tensor<
+        ::gradpact::__private::i8,
+        ::gradpact::__private::f32,
+        __E,
+    >;
+}
+#[automatically_derived]
+impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E>
+for FakeQuantize
+where
+    Self: ::gradpact::__private::Op<__E>,
+{
+    fn name(&self) -> &::gradpact::__private::str {
+        "FakeQuantize"
+    }
+    fn forward(
+        &self,
+        __ctx: &mut ::gradpact::__private::Context<__E>,
+        __inputs: &::gradpact::__private::Inputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
+        ::gradpact::__private::Context::set_output_grad_dtype(
+            __ctx,
+            &[
+                ::gradpact::__private::GradDType::Exactly(
+                    ::gradpact::__private::DType::F32,
+                ),
+            ],
+        )?;
+        ::gradpact::__private::forward(self, __ctx, __inputs)
+    }
+    fn backward(
+        &self,
+        __ctx: &::gradpact::__private::Context<__E>,
+        __grads: ::gradpact::__private::Gradients<__E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Gradients<__E>> {
+        ::gradpact::__private::backward(self, __ctx, __grads)
+    }
+}

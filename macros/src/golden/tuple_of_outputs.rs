@@ -1,0 +1,64 @@
+// #[autograd_function(out = (f16, i64, bf16, f8e4m3), grad = (f32, none, any, none))]
+struct TopK {
+    k: usize,
+}
+#[automatically_derived]
+impl ::gradpact::__private::Contract for TopK {
+    type Outputs<__E: ::gradpact::__private::Engine> = (
+        ::gradpact::__private::Tensor<
+            ::gradpact::__private::f16,
+            ::gradpact::__private::f32,
+            __E,
+        >,
+        ::gradpact::__private::Tensor<
+            ::gradpact::__private::i64,
+            ::gradpact::__private::i64,
+            __E,
+        >,
+        ::gradpact::__private::Tensor<
+            ::gradpact::__private::bf16,
+            ::gradpact::__private::AnyGrad,
+            __E,
+        >,
+        ::gradpact::__private::Tensor<
+            ::gradpact::__private::f8e4m3,
+            ::gradpact::__private::NoGrad,
+            __E,
+        >,
+    );
+}
+#[automatically_derived]
+impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> for TopK
+where
+    Self: ::gradpact::__private::Op<__E>,
+{
+    fn name(&self) -> &::gradpact::__private::str {
+        "TopK"
+    }
+    fn forward(
+        &self,
+        __ctx: &mut ::gradpact::__private::Context<__E>,
+        __inputs: &::gradpact::__private::Inputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
+        ::gradpact::__private::Context::set_output_grad_dtype(
+            __ctx,
+            &[
+                ::gradpact::__private::GradDType::Exactly(
+                    ::gradpact::__private::DType::F32,
+                ),
+                ::gradpact::__private::GradDType::Any,
+                ::gradpact::__private::GradDType::Any,
+                ::gradpact::__private::GradDType::Any,
+            ],
+        )?;
+        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[3])?;
+        ::gradpact::__private::forward(self, __ctx, __inputs)
+    }
+    fn backward(
+        &self,
+        __ctx: &::gradpact::__private::Context<__E>,
+        __grads: ::gradpact::__private::Gradients<__E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Gradients<__E>> {
+        ::gradpact::__private::backward(self, __ctx, __grads)
+    }
+}

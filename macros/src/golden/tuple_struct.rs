@@ -1,0 +1,41 @@
+// #[autograd_function(out = f32, grad = f64)]
+struct Clamp(f64, #[cfg(any())] f64);
+#[automatically_derived]
+impl ::gradpact::__private::Contract for Clamp {
+    type Outputs<__E: ::gradpact::__private::Engine> = ::gradpact::__private::Tensor<
+        ::gradpact::__private::f32,
+        ::gradpact::__private::f64,
+        __E,
+    >;
+}
+#[automatically_derived]
+impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> for Clamp
+where
+    Self: ::gradpact::__private::Op<__E>,
+{
+    fn name(&self) -> &::gradpact::__private::str {
+        "Clamp"
+    }
+    fn forward(
+        &self,
+        __ctx: &mut ::gradpact::__private::Context<__E>,
+        __inputs: &::gradpact::__private::Inputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
+        ::gradpact::__private::Context::set_output_grad_dtype(
+            __ctx,
+            &[
+                ::gradpact::__private::GradDType::Exactly(
+                    ::gradpact::__private::DType::F64,
+                ),
+            ],
+        )?;
+        ::gradpact::__private::forward(self, __ctx, __inputs)
+    }
+    fn backward(
+        &self,
+        __ctx: &::gradpact::__private::Context<__E>,
+        __grads: ::gradpact::__private::Gradients<__E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Gradients<__E>> {
+        ::gradpact::__private::backward(self, __ctx, __grads)
+    }
+}

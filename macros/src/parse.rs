@@ -1,0 +1,11 @@
+//! First stage: from tokens to arguments and a target. It reports bad syntax; what the words mean is the check's affair.
+
+mod arguments;
+mod list;
+mod target;
+mod tokens;
+
+pub(crate) use arguments::{Arguments, Slot};
+pub(crate) use list::List;
+pub(crate) use target::{Subject, Target};
+pub(crate) use tokens::text;

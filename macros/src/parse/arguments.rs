@@ -1,0 +1,173 @@
+//! Reads `key = value` pairs. One that cannot be read is reported and passed over; the others are still read.
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+
+use super::tokens::{flat, is_punct, split_at_commas, starts_with_equals, text};
+use crate::dtype::Dtype;
+use crate::errors::Errors;
+use crate::key::Key;
+
+/// What was written for each key.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    pub(crate) out: Slot,
+    pub(crate) grad: Slot,
+    pub(crate) runtime: Slot,
+    /// Whether nothing was written at all.
+    pub(crate) empty: bool,
+}
+
+/// What was written for one key.
+#[derive(Default)]
+pub(crate) enum Slot {
+    /// Nothing.
+    #[default]
+    Absent,
+    /// Something unreadable, which has been reported.
+    Broken,
+    Given(Value),
+}
+
+/// The tokens after a key, at least one of them.
+pub(crate) struct Value {
+    pub(crate) key: Ident,
+    pub(crate) tokens: Vec<TokenTree>,
+}
+
+impl Arguments {
+    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let tokens = flat(tokens);
+        let mut arguments = Self { empty: tokens.is_empty(), ..Self::default() };
+        for entry in split_at_commas(tokens, errors) {
+            arguments.entry(&entry, errors);
+        }
+        arguments
+    }
+
+    /// Reads one entry, or several that lack the comma between them.
+    fn entry(&mut self, tokens: &[TokenTree], errors: &mut Errors) {
+        if let Some(next) = next_key(tokens) {
+            let (entry, rest) = tokens.split_at(next);
+            // In `out = grad = f32` it is the value that is missing, and that is said of `out`.
+            if !starts_with_equals(&entry[entry.len() - 1..]) {
+                errors.at(&rest[0], format!("missing comma before `{}`", rest[0]));
+            }
+            self.entry(entry, errors);
+            self.entry(rest, errors);
+            return;
+        }
+        let [TokenTree::Ident(key), rest @ ..] = tokens else {
+            return self.keyless(tokens, errors);
+        };
+        match rest {
+            [] if Key::named(&key.to_string()).is_none() => self.keyless(tokens, errors),
+            [] => self.valueless(key, errors),
+            _ if starts_with_equals(rest) => self.assign(key, &rest[1..], errors),
+            _ if is_path(rest) => self.keyless(tokens, errors),
+            _ => self.unassigned(key, rest, errors),
+        }
+    }
+
+    /// `key = value`, the one right form.
+    fn assign(&mut self, key: &Ident, value: &[TokenTree], errors: &mut Errors) {
+        let word = key.to_string();
+        let known = Key::named(&word);
+        let Some(meant) = known.or_else(|| Key::guessed(&word)) else {
+            return errors.at(key, format!("unknown key `{word}`: the keys are {}", Key::listed()));
+        };
+        if known.is_none() {
+            let instead = format!("unknown key `{word}`: write `{}`", meant.name());
+            errors.at(key, format!("{instead} (the keys are {})", Key::listed()));
+        } else if value.is_empty() {
+            return self.valueless(key, errors);
+        }
+        let slot = self.slot(meant);
+        match slot {
+            Slot::Given(_) if known.is_some() => {
+                errors.at(key, format!("duplicate key `{word}`: keep one of the two"));
+            }
+            Slot::Given(_) => {}
+            Slot::Absent | Slot::Broken if value.is_empty() => *slot = Slot::Broken,
+            Slot::Absent | Slot::Broken => {
+                *slot = Slot::Given(Value { key: key.clone(), tokens: value.to_vec() });
+            }
+        }
+    }
+
+    /// `out` or `out =`.
+    fn valueless(&mut self, key: &Ident, errors: &mut Errors) {
+        let Some(meant) = Key::named(&key.to_string()) else { return };
+        errors.at(key, format!("`{key}` has no value: write `{}`", meant.example()));
+        self.slot(meant).break_if_absent();
+    }
+
+    /// `f16`, `"f16"`, `half::f16` or `(f16, f32)` without a key.
+    fn keyless(&mut self, tokens: &[TokenTree], errors: &mut Errors) {
+        let key = if matches!(self.out, Slot::Absent) { Key::Out } else { Key::Grad };
+        let instead = match tokens {
+            [TokenTree::Ident(word)] => {
+                let word = word.to_string();
+                Dtype::guessed(&word).map_or(word, |dtype| dtype.name.to_owned())
+            }
+            [TokenTree::Group(group)] if group.delimiter() == Delimiter::Parenthesis => text(tokens),
+            _ => "…".to_owned(),
+        };
+        errors.at(
+            tokens.iter().cloned().collect::<TokenStream>(),
+            format!("a value needs a key: write `{} = {instead}`", key.name()),
+        );
+        self.slot(key).break_if_absent();
+    }
+
+    /// `out(f16)`, `out: f16`, `out == f16` or `out f16`.
+    fn unassigned(&mut self, key: &Ident, rest: &[TokenTree], errors: &mut Errors) {
+        let signs = rest.iter().take_while(|token| matches!(token, TokenTree::Punct(_))).count();
+        let (sign, value) = rest.split_at(signs);
+        let wrong = if sign.is_empty() { &rest[..1] } else { sign };
+        let shown = match value {
+            [TokenTree::Group(group)] if !has_comma(&group.stream()) => group.stream().to_string(),
+            _ => text(value),
+        };
+        errors.at(
+            wrong.iter().cloned().collect::<TokenStream>(),
+            format!("a value follows its key after `=`: write `{key} = {shown}`"),
+        );
+        if let Some(meant) = Key::named(&key.to_string()).or_else(|| Key::guessed(&key.to_string())) {
+            let slot = self.slot(meant);
+            if matches!(slot, Slot::Absent | Slot::Broken) && !value.is_empty() {
+                *slot = Slot::Given(Value { key: key.clone(), tokens: value.to_vec() });
+            }
+        }
+    }
+
+    fn slot(&mut self, key: Key) -> &mut Slot {
+        match key {
+            Key::Out => &mut self.out,
+            Key::Grad => &mut self.grad,
+            Key::Crate => &mut self.runtime,
+        }
+    }
+}
+
+impl Slot {
+    fn break_if_absent(&mut self) {
+        if matches!(self, Self::Absent) {
+            *self = Self::Broken;
+        }
+    }
+}
+
+/// Where in an entry a second `key =` begins.
+fn next_key(tokens: &[TokenTree]) -> Option<usize> {
+    (1..tokens.len())
+        .find(|&i| matches!(tokens[i], TokenTree::Ident(_)) && starts_with_equals(&tokens[i + 1..]))
+}
+
+/// Whether what follows a word makes it a path: `half::f16`, `torch.float16`.
+fn is_path(rest: &[TokenTree]) -> bool {
+    is_punct(rest.first(), '.') || (is_punct(rest.first(), ':') && is_punct(rest.get(1), ':'))
+}
+
+fn has_comma(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().any(|token| is_punct(Some(&token), ','))
+}

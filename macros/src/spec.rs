@@ -1,0 +1,65 @@
+//! What a correct attribute says. Built by `check` alone, read by `expand`: no illegal combination gets this far.
+
+use proc_macro2::{Ident, Span};
+
+use crate::dtype::Dtype;
+
+/// The contract of one Function.
+pub(crate) struct Spec {
+    /// One to eight outputs.
+    pub(crate) outputs: Vec<Output>,
+    /// Whether they were written as a tuple; one output may be.
+    pub(crate) is_tuple: bool,
+    /// Whether gradient dtypes were written, as opposed to following from the outputs.
+    pub(crate) declared: bool,
+}
+
+/// One output's part of it.
+pub(crate) struct Output {
+    pub(crate) dtype: Element,
+    pub(crate) gradient: Gradient,
+}
+
+/// A dtype as it was written.
+#[derive(Clone)]
+pub(crate) enum Element {
+    /// A word of the vocabulary, and where it stands.
+    Word(&'static Dtype, Span),
+    /// A type parameter of the struct.
+    Parameter(Ident),
+}
+
+/// How an output's gradient arrives.
+#[derive(Clone)]
+pub(crate) enum Gradient {
+    /// In the output's own dtype; an integer output has none, which needs no saying.
+    Own,
+    /// In this dtype: floating, or a type parameter.
+    Exactly(Element),
+    /// As it comes. The output is not an integer.
+    Any(Span),
+    /// Never, although the output is not an integer.
+    Never(Span),
+}
+
+impl Element {
+    /// Whether it is known to be an integer or `bool`.
+    pub(crate) fn is_integer(&self) -> bool {
+        matches!(self, Self::Word(dtype, _) if !dtype.floating)
+    }
+
+    /// The word as it was written.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Word(dtype, _) => dtype.name.to_owned(),
+            Self::Parameter(name) => name.to_string(),
+        }
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Self::Word(_, span) => *span,
+            Self::Parameter(name) => name.span(),
+        }
+    }
+}
