@@ -80,7 +80,7 @@ impl<'a> Impls<'a> {
         quote! {
             #attributes
             impl #parameters #runtime::__private::Function<#engine> for #self_type #conditions {
-                fn name(&self) -> &#runtime::__private::str {
+                fn name(&self) -> &'static #runtime::__private::str {
                     #name
                 }
                 fn forward(

@@ -145,8 +145,10 @@ pub enum Error {
 
     // Declarations.
     /// Another number of declarations than outputs.
-    #[error("set_output_grad_dtype of `{function}`: {declared} declarations for {outputs} outputs; \
-             declare one for each output")]
+    #[error(
+        "set_output_grad_dtype of `{function}`: {declared} declarations for {outputs} outputs; \
+             declare one for each output"
+    )]
     DeclarationCount {
         /// The Function's name.
         function: String,
@@ -164,8 +166,10 @@ pub enum Error {
         call: &'static str,
     },
     /// A gradient dtype that is not floating-point.
-    #[error("{place} declares gradients of dtype {got}; a gradient must be floating-point \
-             (f16, bf16, f32, f64, f8e4m3 or f8e5m2)")]
+    #[error(
+        "{place} declares gradients of dtype {got}; a gradient must be floating-point \
+             (f16, bf16, f32, f64, f8e4m3 or f8e5m2)"
+    )]
     DeclaredNotFloat {
         /// The output.
         place: Box<Place>,
@@ -173,7 +177,9 @@ pub enum Error {
         got: DType,
     },
     /// A dtype declared for an output that has no gradient.
-    #[error("{0} was marked non-differentiable, yet a gradient dtype is declared for it: declare `Any` there")]
+    #[error(
+        "{0} was marked non-differentiable, yet a gradient dtype is declared for it: declare `Any` there"
+    )]
     DeclaredNonDifferentiable(Box<Place>),
     /// An output position that does not exist.
     #[error("`{call}` names {place}, which has {outputs} outputs")]
@@ -216,8 +222,10 @@ pub enum Error {
     #[error("no gradient arrived for {0}")]
     AbsentGradient(Box<Place>),
     /// Saved tensors asked for after a backward freed them.
-    #[error("the saved tensors of `{0}` were freed by an earlier backward; \
-             set `retain_graph` on that one to go through the graph again")]
+    #[error(
+        "the saved tensors of `{0}` were freed by an earlier backward; \
+             set `retain_graph` on that one to go through the graph again"
+    )]
     SavedFreed(String),
     /// A saved tensor that does not exist, or of another dtype.
     #[error("saved tensor {position} of `{function}`: expected {expected}, got {got}")]
@@ -237,8 +245,11 @@ pub enum Error {
     #[error("there is nothing to differentiate: the tensor {0}")]
     NoGraph(String),
     /// A gradient with respect to a tensor that does not influence the outputs.
-    #[error("input {position} of `grad` does not influence the outputs{}; \
-             set `allow_unused` to get `None` for it", cut_note(cuts))]
+    #[error(
+        "input {position} of `grad` does not influence the outputs{}; \
+             set `allow_unused` to get `None` for it",
+        cut_note(cuts)
+    )]
     Unreachable {
         /// Counted from zero.
         position: usize,
@@ -254,8 +265,10 @@ pub enum Error {
         reason: String,
     },
     /// `backward` from a tensor with several elements, without a seed.
-    #[error("backward without a seed starts at a scalar, got shape {shape} ({place}): \
-             give the gradient of each element with `backward_with`, or reduce to a scalar first")]
+    #[error(
+        "backward without a seed starts at a scalar, got shape {shape} ({place}): \
+             give the gradient of each element with `backward_with`, or reduce to a scalar first"
+    )]
     SeedMissing {
         /// The tensor's shape.
         shape: Shape,
@@ -278,10 +291,22 @@ pub enum Error {
         /// The output of a Function that it is.
         producer: String,
     },
+    /// A gradient dtype set on a leaf that holds a gradient of another dtype.
+    #[error(
+        "cannot keep gradients in {requested}: the leaf holds a gradient in {present}; call `zero_grad` first"
+    )]
+    GradPresent {
+        /// The gradient dtype asked for.
+        requested: DType,
+        /// The dtype of the gradient that is there.
+        present: DType,
+    },
     /// A gradient that flows into a value which was saved but is neither input nor output.
-    #[error("`{0}` saved a value that is neither its input nor its output, so the derivative of its gradient \
+    #[error(
+        "`{0}` saved a value that is neither its input nor its output, so the derivative of its gradient \
              with respect to that value is unknown: save inputs or outputs and recompute the value in backward, \
-             or return it as an output")]
+             or return it as an output"
+    )]
     SavedIntermediate(String),
 
     // User code.
@@ -439,7 +464,10 @@ mod tests {
     fn a_mismatch_says_whether_shape_or_dtype_or_both_are_wrong_expected_first() {
         assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
         assert!(mismatch(false, true).contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"));
-        assert!(mismatch(true, true).contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]"));
+        assert!(
+            mismatch(true, true)
+                .contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]")
+        );
     }
 
     #[test]

@@ -51,7 +51,8 @@ impl Shape {
             return Some(self.clone());
         }
         let rank = self.len().max(other.len());
-        let extent = |shape: &Self, axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
+        let extent =
+            |shape: &Self, axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
         (0..rank)
             .map(|axis| match (extent(self, axis), extent(other, axis)) {
                 (a, b) if a == b => Some(a),

@@ -14,7 +14,7 @@ for Renamed
 where
     Self: facade::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &facade::gradpact::__private::str {
+    fn name(&self) -> &'static facade::gradpact::__private::str {
         "Renamed"
     }
     fn forward(

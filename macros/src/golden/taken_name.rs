@@ -23,7 +23,7 @@ where
     __E: Into<__E_>,
     Self: ::gradpact::__private::Op<__E__>,
 {
-    fn name(&self) -> &::gradpact::__private::str {
+    fn name(&self) -> &'static 'static ::gradpact::__private::str {
         "Named"
     }
     fn forward(

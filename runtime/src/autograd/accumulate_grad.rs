@@ -1,5 +1,6 @@
 //! The node at a leaf: it adds what arrives to the leaf's gradient.
 
+use core::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::smallvec;
@@ -10,7 +11,7 @@ use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, GradDType};
 use crate::engine::{Array, Engine};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The sink that holds a leaf's gradient.
 pub struct AccumulateGrad<E: Engine> {
@@ -35,6 +36,18 @@ impl<E: Engine> AccumulateGrad<E> {
         drop(before);
     }
 
+    /// Changes in which dtype gradients are kept from now on; `.grad` must have it already, if there is one.
+    pub(crate) fn set_grad_dtype(&self, metadata: &InputMetadata, contract: GradContract) -> Result<()> {
+        let slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(expected), Some(grad)) = (contract.grad_dtype.dtype(), &*slot)
+            && grad.dtype() != expected
+        {
+            return Err(Error::GradPresent { requested: expected, present: grad.dtype() });
+        }
+        metadata.set_contract(contract);
+        Ok(())
+    }
+
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`.
     fn accumulate(&self, grad: DynTensor<E>, grad_dtype: GradDType) -> Result<()> {
         let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,6 +59,12 @@ impl<E: Engine> AccumulateGrad<E> {
         sum.add(grad, grad_dtype)?;
         *slot = sum.deliver(grad_dtype)?;
         Ok(())
+    }
+}
+
+impl<E: Engine> fmt::Debug for AccumulateGrad<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccumulateGrad").field("grad", &self.grad()).finish()
     }
 }
 

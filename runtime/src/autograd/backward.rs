@@ -62,7 +62,10 @@ impl BackwardOptions {
 /// # Errors
 /// [`Error::NoGraph`], [`Error::SeedMissing`] and mismatched seeds before anything runs; later whatever a backward
 /// reports. After an error the leaves keep the gradients that had arrived.
-pub fn backward<E: Engine>(roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)], options: BackwardOptions) -> Result<()> {
+pub fn backward<E: Engine>(
+    roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)],
+    options: BackwardOptions,
+) -> Result<()> {
     let mut task = GraphTask::new(options.retain_graph);
     let _mode = options.mode();
     seed_roots(&mut task, roots)?;
@@ -81,7 +84,8 @@ pub fn grad<E: Engine>(
     options: BackwardOptions,
 ) -> Result<Vec<Option<DynTensor<E>>>> {
     let targets = inputs.iter().enumerate().map(|(i, input)| target(i, input)).collect::<Result<Vec<_>>>()?;
-    let needed = Needed::search(roots.iter().filter_map(|(root, _)| root.origin().edge()), targets.iter().copied());
+    let needed =
+        Needed::search(roots.iter().filter_map(|(root, _)| root.origin().edge()), targets.iter().copied());
     if let Some(&position) = needed.unreached.first().filter(|_| !options.allow_unused) {
         return Err(Error::Unreachable { position, cuts: cuts_behind(roots) });
     }
@@ -132,7 +136,9 @@ fn cuts_behind<E: Engine>(roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)]) -> V
     while let Some(origin) = stack.pop() {
         match origin {
             Origin::Cut(cut) => drop(cuts.insert(cut.to_string())),
-            Origin::Edge(edge) if seen.insert(edge.node().sequence_nr()) => stack.extend(edge.node().next_edges()),
+            Origin::Edge(edge) if seen.insert(edge.node().sequence_nr()) => {
+                stack.extend(edge.node().next_edges())
+            }
             _ => {}
         }
     }

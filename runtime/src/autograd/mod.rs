@@ -23,5 +23,3 @@ pub use node::{BackwardCall, BackwardStep, Node, NodeRef};
 pub use pass_through::saved_intermediate;
 pub use saved::SavedTensor;
 pub use tensor::{DynTensor, Gradients, Outputs};
-
-pub(crate) use accumulate_grad::AccumulateGrad;

@@ -106,7 +106,10 @@ impl<E: Engine> DynTensor<E> {
         let array = self.array().cast(dtype)?;
         if !dtype.is_float() && self.requires_grad() {
             // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function.
-            return Ok(Self::with_origin(array, Origin::Cut(Cut::Function { function: "Cast", position: 0 })));
+            return Ok(Self::with_origin(
+                array,
+                Origin::Cut(Cut::Function { function: "Cast", position: 0 }),
+            ));
         }
         Ok(record("Cast", array, &[self]))
     }

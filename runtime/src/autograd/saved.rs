@@ -3,10 +3,10 @@
 use core::fmt;
 
 use super::edge::{Cut, Edge, Origin};
+use super::grad_mode;
 use super::node::NodeRef;
 use super::pass_through::saved_intermediate;
 use super::tensor::DynTensor;
-use super::grad_mode;
 use crate::engine::{Array, Engine};
 
 /// A tensor saved by a forward.
@@ -36,7 +36,9 @@ impl<E: Engine> SavedTensor<E> {
             return Self::Output { array: tensor.into_array(), position: position as u32 };
         }
         match tensor.origin() {
-            Origin::Cut(Cut::InForward) if tensor.dtype().is_float() => Self::Intermediate(tensor.into_array()),
+            Origin::Cut(Cut::InForward) if tensor.dtype().is_float() => {
+                Self::Intermediate(tensor.into_array())
+            }
             _ => Self::Plain(tensor),
         }
     }
@@ -45,11 +47,14 @@ impl<E: Engine> SavedTensor<E> {
     pub fn unpack(&self, node: &NodeRef<E>) -> DynTensor<E> {
         match self {
             Self::Plain(tensor) => tensor.clone(),
-            Self::Output { array, position } => {
-                DynTensor::with_origin(array.clone(), Origin::Edge(Edge::new(NodeRef::clone(node), *position)))
-            }
+            Self::Output { array, position } => DynTensor::with_origin(
+                array.clone(),
+                Origin::Edge(Edge::new(NodeRef::clone(node), *position)),
+            ),
             // What its derivative would be matters only if this backward is recorded.
-            Self::Intermediate(array) if grad_mode::is_enabled() => saved_intermediate(node.name(), array.clone()),
+            Self::Intermediate(array) if grad_mode::is_enabled() => {
+                saved_intermediate(node.name(), array.clone())
+            }
             Self::Intermediate(array) => DynTensor::from_array(array.clone()),
         }
     }

@@ -126,6 +126,22 @@ impl<E: Engine> DynTensor<E> {
         self.leaf_with(GradContract { grad_dtype, source: Source::Declared, policy: Policy::Cast })
     }
 
+    /// Changes the dtype in which this leaf's gradient is kept, also for graphs that exist already.
+    ///
+    /// # Errors
+    /// [`Error::NotALeaf`], [`Error::DType`] if it is not floating-point, and [`Error::GradPresent`] if the leaf holds a
+    /// gradient of another dtype.
+    pub fn set_grad_dtype(&self, grad_dtype: GradDType) -> Result<()> {
+        let (Some(leaf), Some(edge)) = (self.leaf(), self.origin.edge()) else {
+            return Err(Error::NotALeaf { call: "set_grad_dtype", producer: self.describe() });
+        };
+        if let Some(got) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
+            let expected = "a floating-point dtype for a gradient".to_owned();
+            return Err(Error::DType { operation: "set_grad_dtype", expected, got });
+        }
+        leaf.set_grad_dtype(edge.metadata(), GradContract::declared(grad_dtype))
+    }
+
     fn leaf_with(&self, contract: GradContract) -> Result<Self> {
         let not_float = |got| {
             let expected = "a floating-point dtype for a gradient".to_owned();

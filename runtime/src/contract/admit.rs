@@ -34,7 +34,12 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The [`Refusal`], from which the engine makes an error that names the Functions.
-pub fn admit(expected: &Shape, contract: GradContract, shape: &Shape, dtype: DType) -> Result<Admission, Refusal> {
+pub fn admit(
+    expected: &Shape,
+    contract: GradContract,
+    shape: &Shape,
+    dtype: DType,
+) -> Result<Admission, Refusal> {
     let wanted = match contract.grad_dtype {
         GradDType::Exactly(wanted) if wanted != dtype => Some(wanted),
         _ => None,

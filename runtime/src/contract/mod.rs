@@ -96,7 +96,8 @@ impl GradContract {
             return Some(contract(GradDType::Any));
         }
         let own = storage.is_float().then_some(storage);
-        let dtypes: smallvec::SmallVec<[DType; 4]> = own.into_iter().chain(inputs.filter_map(GradDType::dtype)).collect();
+        let dtypes: smallvec::SmallVec<[DType; 4]> =
+            own.into_iter().chain(inputs.filter_map(GradDType::dtype)).collect();
         DType::widest(dtypes).map(|dtype| contract(GradDType::Exactly(dtype)))
     }
 

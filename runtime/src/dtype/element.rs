@@ -17,7 +17,9 @@ mod sealed {
     label = "not a dtype",
     note = "a tensor stores f16, bf16, f32, f64, f8e4m3, f8e5m2, i8, i16, i32, i64, u8 or bool"
 )]
-pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Debug + Display + Send + Sync + 'static {
+pub trait Element:
+    sealed::Sealed + Copy + Default + PartialEq + Debug + Display + Send + Sync + 'static
+{
     /// The dtype of this type.
     const DTYPE: DType;
 

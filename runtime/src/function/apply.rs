@@ -8,12 +8,12 @@ use smallvec::SmallVec;
 use super::context::{Context, Saved};
 use super::recorded::Recorded;
 use super::{Function, Inputs};
-use crate::autograd::graph_task::panicked;
-use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
-use crate::autograd::{Cut, DynTensor, InputMetadata, Node, Origin, Outputs, SavedTensor};
 use crate::autograd::Edge;
+use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
+use crate::autograd::graph_task::panicked;
+use crate::autograd::{Cut, DynTensor, InputMetadata, Node, Origin, Outputs, SavedTensor};
 use crate::contract::GradContract;
-use crate::engine::{Array, Engine};
+use crate::engine::Engine;
 use crate::error::{Phase, Result};
 
 /// Runs `function` on `inputs` and records one node, if one of them is tracked and recording is on.
@@ -73,7 +73,8 @@ fn record<E: Engine, F: Function<E>>(
     let name = ctx.function;
     let saved = {
         let arrays = outputs.iter().map(DynTensor::array).enumerate().zip(contracts);
-        let arrays: SmallVec<[_; 2]> = arrays.filter(|(_, contract)| contract.is_some()).map(|(a, _)| a).collect();
+        let arrays: SmallVec<[_; 2]> =
+            arrays.filter(|(_, contract)| contract.is_some()).map(|(a, _)| a).collect();
         match ctx.saved {
             Saved::Kept(tensors) => Some(tensors.into_iter().map(|t| SavedTensor::new(t, &arrays)).collect()),
             Saved::Freed => None,

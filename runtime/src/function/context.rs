@@ -73,7 +73,8 @@ impl<E: Engine> Context<E> {
     pub fn set_output_grad_dtype(&mut self, grad_dtypes: &[GradDType]) -> Result<()> {
         let function = self.function;
         if self.declarations.grad_dtypes.is_some() {
-            let error = || Error::CalledTwice { function: function.to_owned(), call: "set_output_grad_dtype" };
+            let error =
+                || Error::CalledTwice { function: function.to_owned(), call: "set_output_grad_dtype" };
             self.declarations.mistake.get_or_insert_with(error);
             return Err(error());
         }
@@ -81,7 +82,8 @@ impl<E: Engine> Context<E> {
         let not_float = |&(_, dtype): &(usize, DType)| !dtype.is_float();
         let declared = grad_dtypes.iter().enumerate().filter_map(|(i, grad)| Some((i, grad.dtype()?)));
         if let Some((position, got)) = declared.clone().find(not_float) {
-            let error = || Error::DeclaredNotFloat { place: Box::new(Place::output(function, position)), got };
+            let error =
+                || Error::DeclaredNotFloat { place: Box::new(Place::output(function, position)), got };
             self.declarations.mistake.get_or_insert_with(error);
             return Err(error());
         }
@@ -165,7 +167,11 @@ impl<E: Engine> Context<E> {
     ///
     /// # Errors
     /// Those of `grad`.
-    pub fn grad_if_needed<T: Placeholder>(&self, position: usize, grad: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn grad_if_needed<T: Placeholder>(
+        &self,
+        position: usize,
+        grad: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         if self.needs_input_grad(position) { grad() } else { T::placeholder() }
     }
 }
@@ -191,7 +197,11 @@ impl Declarations {
         }
         if let Some(&position) = self.non_differentiable.iter().find(|&&position| position >= outputs.len()) {
             let place = Box::new(Place::output(function, position));
-            return Err(Error::NoSuchOutput { call: "mark_non_differentiable", place, outputs: outputs.len() });
+            return Err(Error::NoSuchOutput {
+                call: "mark_non_differentiable",
+                place,
+                outputs: outputs.len(),
+            });
         }
         let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
         let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);

@@ -15,18 +15,25 @@ pub trait Apply: Contract + Sized {
     ///
     /// # Errors
     /// What forward reports, with the Function's name; a panic in it; and mistakes in what it declared.
-    fn apply<E: Engine>(self, inputs: <Self::Inputs as Tensors<E>>::Refs<'_>) -> Result<Self::Outputs<E>>
+    fn apply<E: Engine>(
+        self,
+        inputs: <<Self as Op<E>>::Inputs as Tensors<E>>::Refs<'_>,
+    ) -> Result<Self::Outputs<E>>
     where
         Self: Op<E> + Function<E>;
 }
 
 impl<F: Contract> Apply for F {
-    fn apply<E: Engine>(self, inputs: <Self::Inputs as Tensors<E>>::Refs<'_>) -> Result<Self::Outputs<E>>
+    fn apply<E: Engine>(
+        self,
+        inputs: <<Self as Op<E>>::Inputs as Tensors<E>>::Refs<'_>,
+    ) -> Result<Self::Outputs<E>>
     where
         Self: Op<E> + Function<E>,
     {
         let name = self.name();
-        let outputs = Self::Inputs::with_dyn(inputs, |inputs| apply_optional(self, inputs))?;
+        let outputs =
+            <<Self as Op<E>>::Inputs as Tensors<E>>::with_dyn(inputs, |inputs| apply_optional(self, inputs))?;
         Self::Outputs::<E>::tensors(name, outputs)
     }
 }

@@ -8,7 +8,11 @@ use crate::error::Result;
 use crate::function::{Context, Inputs};
 
 /// The forward of a generated Function.
-pub fn forward<O: Op<E>, E: Engine>(op: &O, ctx: &mut Context<E>, inputs: &Inputs<'_, E>) -> Result<Outputs<E>> {
+pub fn forward<O: Op<E>, E: Engine>(
+    op: &O,
+    ctx: &mut Context<E>,
+    inputs: &Inputs<'_, E>,
+) -> Result<Outputs<E>> {
     let values = <O::Inputs as Tensors<E>>::values(inputs)?;
     Ok(<O::Outputs<E> as OutputTensors<E>>::outputs(op.forward(ctx, values)?))
 }

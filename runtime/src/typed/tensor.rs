@@ -155,7 +155,8 @@ impl<D: Float, G: Float, E: Engine> Tensor<D, G, E> {
     pub fn requiring_grad(&self) -> Result<Self> {
         let same = D::DTYPE == G::DTYPE;
         let grad_dtype = GradDType::Exactly(G::DTYPE);
-        if same { self.inner.requiring_grad() } else { self.inner.requiring_grad_in(grad_dtype) }.map(Self::wrap)
+        if same { self.inner.requiring_grad() } else { self.inner.requiring_grad_in(grad_dtype) }
+            .map(Self::wrap)
     }
 
     /// A leaf with these values, whose gradient is kept in dtype `H`.

@@ -291,7 +291,10 @@ where
 }
 
 /// The outputs as an array, if there are `N`.
-fn exactly<E: Engine, const N: usize>(function: &'static str, outputs: Outputs<E>) -> Result<[DynTensor<E>; N]> {
+fn exactly<E: Engine, const N: usize>(
+    function: &'static str,
+    outputs: Outputs<E>,
+) -> Result<[DynTensor<E>; N]> {
     let got = outputs.len();
     let outputs: Vec<_> = outputs.into_iter().collect();
     let wrong = |_| Error::ValueCount { function: function.to_owned(), what: "outputs", expected: N, got };
