@@ -36,9 +36,6 @@ pub trait Array: Clone + Debug + Send + Sync + 'static {
     /// If the engine cannot hold the result.
     fn accumulate(self, other: &Self) -> Result<Self>;
 
-    /// Whether both are the very same values in memory, seen the same way.
-    fn is_same(&self, other: &Self) -> bool;
-
     /// An array filled with one value.
     ///
     /// # Errors
@@ -86,10 +83,6 @@ mod absent {
 
         fn accumulate(self, _: &Self) -> Result<Self> {
             match self {}
-        }
-
-        fn is_same(&self, _: &Self) -> bool {
-            match *self {}
         }
 
         fn full(_: &Shape, _: f64, _: DType) -> Result<Self> {

@@ -1,1 +1,3 @@
-//! The crate's parts are beside this file.
+//! What the tests share: a second, tiny engine that has nothing in common with the embedded one.
+
+pub mod toy;

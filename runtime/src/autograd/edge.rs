@@ -4,7 +4,9 @@ use core::any::Any;
 use core::cell::{Cell, RefCell};
 use core::fmt;
 
+use super::grad_mode::{self, GradMode};
 use super::node::NodeRef;
+use super::tensor::DynTensor;
 use crate::engine::Engine;
 
 /// Where a tensor comes from, as far as gradients are concerned.
@@ -34,8 +36,19 @@ pub enum Cut {
     Detached,
     /// In a `no_grad` region.
     NoGrad,
-    /// Inside the `forward` of a Function whose inputs are tracked.
-    InForward,
+    /// Inside the `forward` of a Function whose inputs are tracked. The number is the tensor's own, shared by its clones:
+    /// by it a saved tensor is known to be one of the outputs.
+    InForward(u64),
+}
+
+impl Cut {
+    /// The cut of a tensor made inside a forward.
+    pub(super) fn in_forward() -> Self {
+        thread_local! {
+            static NEXT: Cell<u64> = const { Cell::new(0) };
+        }
+        Self::InForward(NEXT.replace(NEXT.get() + 1))
+    }
 }
 
 impl fmt::Display for Cut {
@@ -46,12 +59,29 @@ impl fmt::Display for Cut {
             }
             Self::Detached => f.write_str("`detach` was called"),
             Self::NoGrad => f.write_str("it was computed under `no_grad`"),
-            Self::InForward => f.write_str("it was computed inside the forward of a Function"),
+            Self::InForward(_) => f.write_str("it was computed inside the forward of a Function"),
         }
     }
 }
 
 impl<E: Engine> Origin<E> {
+    /// The origin of a result that was not recorded: why not, as far as its inputs and the grad mode tell.
+    pub(crate) fn of_unrecorded<'a>(inputs: impl Iterator<Item = &'a DynTensor<E>>) -> Self {
+        let mut origin = Self::Data;
+        for input in inputs {
+            match (input.origin(), grad_mode::current()) {
+                (Self::Edge(_), GradMode::InForward) | (Self::Cut(Cut::InForward(_)), _) => {
+                    // What depends on an unrecorded intermediate is one itself, whatever else it depends on.
+                    return Self::Cut(Cut::in_forward());
+                }
+                (Self::Edge(_), _) => origin = Self::Cut(Cut::NoGrad),
+                (&Self::Cut(cut), _) => origin = Self::Cut(cut),
+                (Self::Data | Self::Absent, _) => {}
+            }
+        }
+        origin
+    }
+
     /// The edge, if gradients are wanted.
     pub fn edge(&self) -> Option<&Edge<E>> {
         match self {

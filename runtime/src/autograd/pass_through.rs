@@ -2,11 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::edge::Cut;
 use super::edge::{Edge, Origin};
+use super::grad_mode;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node};
 use super::tensor::{DynTensor, Gradients};
-use super::{Cut, grad_mode};
 use crate::contract::{GradContract, GradDType};
 use crate::dtype::DType;
 use crate::engine::{Array, Engine};
@@ -49,20 +50,8 @@ fn record_as<E: Engine>(
     inputs: &[&DynTensor<E>],
     contract: impl FnOnce(&[GradDType]) -> Option<GradContract>,
 ) -> DynTensor<E> {
-    if !inputs.iter().any(|input| input.requires_grad()) {
-        let cut = inputs.iter().find_map(|input| match input.origin() {
-            Origin::Cut(cut) => Some(Origin::Cut(*cut)),
-            _ => None,
-        });
-        return match cut {
-            Some(origin) => DynTensor::with_origin(array, origin),
-            None => DynTensor::from_array(array),
-        };
-    }
-    match grad_mode::current() {
-        grad_mode::GradMode::Enabled => {}
-        grad_mode::GradMode::Disabled => return DynTensor::with_origin(array, Origin::Cut(Cut::NoGrad)),
-        grad_mode::GradMode::InForward => return DynTensor::with_origin(array, Origin::Cut(Cut::InForward)),
+    if !grad_mode::is_enabled() || !inputs.iter().any(|input| input.requires_grad()) {
+        return DynTensor::with_origin(array, Origin::of_unrecorded(inputs.iter().copied()));
     }
     let tracked = inputs.iter().filter_map(|input| input.origin().edge());
     let grad_dtypes: SmallVec<[_; 2]> = tracked.map(|edge| edge.metadata().contract().grad_dtype).collect();

@@ -26,20 +26,22 @@ pub enum SavedTensor<E: Engine> {
 
 /// NOTE [Saved outputs]: a node that held one of its own outputs would hold itself and never be freed.
 impl<E: Engine> SavedTensor<E> {
-    /// Files a tensor that a forward with these differentiable outputs saved.
-    pub fn new(tensor: DynTensor<E>, outputs: &[(usize, &E::Array)]) -> Self {
-        if tensor.requires_grad() {
-            return Self::Plain(tensor);
-        }
-        let is_this = |&&(_, array): &&(usize, &E::Array)| array.is_same(tensor.array());
-        if let Some(&(position, _)) = outputs.iter().find(is_this) {
-            return Self::Output { array: tensor.into_array(), position: position as u32 };
-        }
-        match tensor.origin() {
-            Origin::Cut(Cut::InForward) if tensor.dtype().is_float() => {
-                Self::Intermediate(tensor.into_array())
+    /// Files a tensor that a forward with these outputs saved.
+    pub fn new(
+        tensor: DynTensor<E>,
+        outputs: &[DynTensor<E>],
+        differentiable: impl Fn(usize) -> bool,
+    ) -> Self {
+        let &Origin::Cut(cut @ Cut::InForward(_)) = tensor.origin() else { return Self::Plain(tensor) };
+        let is_this = |output: &DynTensor<E>| matches!(output.origin(), Origin::Cut(other) if *other == cut);
+        match outputs.iter().position(is_this) {
+            Some(position) if differentiable(position) => {
+                Self::Output { array: tensor.into_array(), position: position as u32 }
             }
-            _ => Self::Plain(tensor),
+            // The author said that it has no derivative.
+            Some(_) => Self::Plain(tensor.detach()),
+            None if tensor.dtype().is_float() => Self::Intermediate(tensor.into_array()),
+            None => Self::Plain(tensor),
         }
     }
 

@@ -33,7 +33,7 @@ impl<E: Engine> DynTensor<E> {
     pub fn from_array(array: E::Array) -> Self {
         // A value made inside a forward may depend on tracked inputs in a way that no operation shows.
         let origin = match grad_mode::current() {
-            GradMode::InForward => Origin::Cut(Cut::InForward),
+            GradMode::InForward => Origin::Cut(Cut::in_forward()),
             _ => Origin::Data,
         };
         Self { array, origin }

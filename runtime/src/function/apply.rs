@@ -71,14 +71,12 @@ fn record<E: Engine, F: Function<E>>(
     contracts: &[Option<GradContract>],
 ) -> Outputs<E> {
     let name = ctx.function;
-    let saved = {
-        let arrays = outputs.iter().map(DynTensor::array).enumerate().zip(contracts);
-        let arrays: SmallVec<[_; 2]> =
-            arrays.filter(|(_, contract)| contract.is_some()).map(|(a, _)| a).collect();
-        match ctx.saved {
-            Saved::Kept(tensors) => Some(tensors.into_iter().map(|t| SavedTensor::new(t, &arrays)).collect()),
-            Saved::Freed => None,
+    let differentiable = |position: usize| contracts[position].is_some();
+    let saved = match ctx.saved {
+        Saved::Kept(tensors) => {
+            Some(tensors.into_iter().map(|t| SavedTensor::new(t, &outputs, differentiable)).collect())
         }
+        Saved::Freed => None,
     };
     let step = Recorded {
         function,
@@ -105,17 +103,6 @@ fn record<E: Engine, F: Function<E>>(
 
 /// Gives outputs that are not recorded the reason why.
 fn unrecorded<E: Engine>(inputs: &[Option<&DynTensor<E>>], outputs: Outputs<E>) -> Outputs<E> {
-    let mut cut = None;
-    for input in inputs.iter().flatten() {
-        match (input.origin(), grad_mode::current()) {
-            (Origin::Edge(_), GradMode::InForward) => cut = Some(Cut::InForward),
-            (Origin::Edge(_), _) => cut = cut.or(Some(Cut::NoGrad)),
-            // What depends on an unrecorded intermediate is one itself, whatever else it depends on.
-            (Origin::Cut(Cut::InForward), _) => cut = Some(Cut::InForward),
-            (&Origin::Cut(other), _) => cut = cut.or(Some(other)),
-            _ => {}
-        }
-    }
-    let origin = cut.map_or(Origin::Data, Origin::Cut);
-    outputs.into_iter().map(|output| DynTensor::with_origin(output.into_array(), origin.clone())).collect()
+    let origin = || Origin::of_unrecorded(inputs.iter().copied().flatten());
+    outputs.into_iter().map(|output| DynTensor::with_origin(output.into_array(), origin())).collect()
 }
