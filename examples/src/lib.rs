@@ -1,1 +1,1 @@
-//! The crate's parts are beside this file.
+//! The examples are the files beside `src`; nothing is shared between them.

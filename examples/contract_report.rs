@@ -1,0 +1,239 @@
+//! The contract at work: one small Function stored in f16, once for each way to declare its gradient.
+//!
+//! `cargo run --example contract_report [-- --format text|markdown|csv|json]`
+//!
+//! A scalar loss is sent backward through each. For each one line tells the dtype of the output, what was declared,
+//! the dtype in which backward received its gradient, what became of a gradient of 0.1 and of 1e-10, and what PyTorch
+//! 2.14.1 was measured to do. At the end it asserts that what was declared is what arrived.
+
+#![allow(clippy::print_stdout, reason = "a program that prints a report")]
+
+use std::sync::{Arc, Mutex};
+
+use clap::{Parser, ValueEnum};
+use gradpact::prelude::*;
+use serde::Serialize;
+
+/// What a Function's backward received: dtype and values.
+type Received = Arc<Mutex<Option<DynTensor>>>;
+
+/// The gradients that the loss sends: the one f16 rounds, the other it flushes to zero.
+const SENT: [f32; 2] = [0.1, 1e-10];
+
+/// Writes a Function that stores its input in f16 and notes the gradient that its backward receives.
+macro_rules! stored_in_f16 {
+    ($name:ident, received as $gradient:ty, $(#[$contract:meta])+) => {
+        $(#[$contract])+
+        struct $name(Received);
+
+        impl Op for $name {
+            type Inputs = Tensor<f32>;
+
+            fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> {
+                x.cast()
+            }
+
+            fn backward(&self, _: &Context, grad: $gradient) -> Result<Value<f32>> {
+                let grad: DynTensor = grad.into();
+                let in_f32 = grad.cast(DType::F32)?.typed()?;
+                *self.0.lock().map_err(|_| Error::custom("a reader panicked"))? = Some(grad);
+                Ok(in_f32)
+            }
+        }
+    };
+}
+
+stored_in_f16!(Undeclared, received as Value<f16>, #[autograd_function(out = f16)]);
+stored_in_f16!(InF16, received as Value<f16>, #[autograd_function(out = f16, grad = f16)]);
+stored_in_f16!(InF32, received as Value<f32>, #[autograd_function(out = f16, grad = f32)]);
+stored_in_f16!(AsItComes, received as DynTensor, #[autograd_function(out = f16, grad = any)]);
+stored_in_f16!(InBf16, received as Value<bf16>, #[autograd_function(out = f16, grad = bf16)]);
+stored_in_f16!(InF64, received as Value<f64>, #[autograd_function(out = f16, grad = f64)]);
+stored_in_f16!(InF8e4m3, received as Value<f8e4m3>, #[autograd_function(out = f16, grad = f8e4m3)]);
+stored_in_f16!(InF8e5m2, received as Value<f8e5m2>, #[autograd_function(out = f16, grad = f8e5m2)]);
+
+/// One line of the report.
+#[derive(Debug, Serialize)]
+struct Line {
+    output: String,
+    declared: &'static str,
+    received: String,
+    conversion: String,
+    value_of_0_1: f64,
+    value_of_1e_10: f64,
+    /// Measured: the same loss, `y.float()` in between.
+    pytorch_same_loss: &'static str,
+    /// Measured: a gradient that enters the Function directly.
+    pytorch_direct: &'static str,
+}
+
+/// Sends a scalar loss back through `y`, whose gradient is then [`SENT`], and reports.
+fn report<G: gradpact::typed::GradType>(
+    declared: &'static str,
+    pytorch: (&'static str, &'static str),
+    apply: impl FnOnce(Received, &Tensor<f32>) -> Result<Tensor<f16, G>>,
+) -> Result<Line> {
+    let received = Received::default();
+    let x = Tensor::<f32>::from_vec(vec![1.0, 2.0], [2])?.requiring_grad()?;
+    let y = apply(Arc::clone(&received), &x)?.into_dyn();
+    let weights = DynTensor::from_vec(SENT.to_vec(), [2])?;
+    let loss = y.cast(DType::F32)?.mul(&weights)?.sum()?;
+    loss.backward()?;
+
+    let grad = received.lock().map_err(|_| Error::custom("backward panicked"))?.take();
+    let grad = grad.ok_or_else(|| Error::custom("backward did not run"))?;
+    let values = grad.cast(DType::F64)?.to_vec::<f64>()?;
+    Ok(Line {
+        output: y.dtype().to_string(),
+        declared,
+        received: grad.dtype().to_string(),
+        conversion: conversion(grad.dtype()),
+        value_of_0_1: values[0],
+        value_of_1e_10: values[1],
+        pytorch_same_loss: pytorch.0,
+        pytorch_direct: pytorch.1,
+    })
+}
+
+/// What happened to the f32 gradient on its way to a backward that received `dtype`.
+fn conversion(dtype: DType) -> String {
+    let sent = DType::F32;
+    match (sent == dtype, sent.fits_in(dtype)) {
+        (true, _) => "none".to_owned(),
+        (_, true) => format!("{sent} → {dtype}, exact"),
+        _ => format!("{sent} → {dtype}, rounded"),
+    }
+}
+
+/// Every way to declare it, with what PyTorch 2.14.1 (CPU) was measured to do: for a gradient of 1e-10 from
+/// `y.float().sum() * 1e-10`, and for 0.1 and 1e-10 from `y.backward(gradient=g)` with g in f32.
+fn all() -> Result<Vec<Line>> {
+    Ok(vec![
+        report("–", ("f16 0", "f16 0.0999756, 0"), |r, x| Undeclared(r).apply(x))?,
+        report("f16", ("f16 0", "f16 0.0999756, 0"), |r, x| InF16(r).apply(x))?,
+        report("f32", ("f32 0", "f32 0.1, 1e-10"), |r, x| InF32(r).apply(x))?,
+        report("any", ("f16 0", "f32 0.1, 1e-10"), |r, x| AsItComes(r).apply(x))?,
+        report("bf16", ("bf16 0", "bf16 0.100098, 1.00044e-10"), |r, x| InBf16(r).apply(x))?,
+        report("f64", ("f64 0", "f64 0.1, 1e-10"), |r, x| InF64(r).apply(x))?,
+        report("f8e4m3", ("f8e4m3 0", "f8e4m3 0.101562, 0"), |r, x| InF8e4m3(r).apply(x))?,
+        report("f8e5m2", ("f8e5m2 0", "f8e5m2 0.09375, 0"), |r, x| InF8e5m2(r).apply(x))?,
+    ])
+}
+
+const HEADINGS: [&str; 8] = [
+    "output",
+    "declared",
+    "received",
+    "conversion",
+    "0.1 arrives as",
+    "1e-10 arrives as",
+    "PyTorch, same loss (1e-10)",
+    "PyTorch, direct (0.1, 1e-10)",
+];
+
+impl Line {
+    fn cells(&self) -> [String; 8] {
+        [
+            self.output.clone(),
+            self.declared.to_owned(),
+            self.received.clone(),
+            self.conversion.clone(),
+            short(self.value_of_0_1),
+            short(self.value_of_1e_10),
+            self.pytorch_same_loss.to_owned(),
+            self.pytorch_direct.to_owned(),
+        ]
+    }
+}
+
+/// Six significant digits, as short as that goes.
+fn short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = format!("{value:.5e}");
+    let rounded: f64 = digits.parse().unwrap_or(value);
+    if rounded.abs() < 1e-4 { format!("{rounded:e}") } else { rounded.to_string() }
+}
+
+fn print_table(lines: &[Line], separator: &str, edge: &str, rule: bool) {
+    let rows: Vec<[String; 8]> = lines.iter().map(Line::cells).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([HEADINGS[column].chars().count()]).max().unwrap_or(0)
+    };
+    let print = |cells: &[String]| {
+        let padded: Vec<String> = cells.iter().enumerate().map(|(i, cell)| format!("{cell:<0$}", width(i))).collect();
+        println!("{edge}{}{edge}", padded.join(separator).trim_end());
+    };
+    print(&HEADINGS.map(str::to_owned));
+    if rule {
+        let dashes: Vec<String> = (0..HEADINGS.len()).map(|column| "-".repeat(width(column))).collect();
+        print(&dashes);
+    }
+    rows.iter().for_each(|row| print(row));
+}
+
+/// One line to paste into a training note.
+fn summary(lines: &[Line]) -> String {
+    let kept: Vec<String> =
+        lines.iter().map(|line| format!("{}→{}", line.declared, line.received)).collect();
+    format!(
+        "gradpact {}: output f16, gradient declared→received: {}; 1e-10 kept with f32, flushed to {} without a declaration",
+        env!("CARGO_PKG_VERSION"),
+        kept.join(", "),
+        short(lines[0].value_of_1e_10),
+    )
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Markdown,
+    Csv,
+    Json,
+}
+
+/// Shows in which dtype backward receives its gradient, for every way to declare it.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How the report is written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments = Arguments::parse();
+    let lines = all()?;
+    match arguments.format {
+        Format::Text => print_table(&lines, "  ", "", true),
+        Format::Markdown => print_table(&lines, " | ", "| ", true),
+        Format::Csv => {
+            let mut writer = csv::Writer::from_writer(std::io::stdout());
+            lines.iter().try_for_each(|line| writer.serialize(line))?;
+            writer.flush()?;
+        }
+        Format::Json => println!("{}", serde_json::to_string_pretty(&lines)?),
+    }
+    if matches!(arguments.format, Format::Text | Format::Markdown) {
+        println!("\n{}", summary(&lines));
+    }
+    check(&lines);
+    Ok(())
+}
+
+/// What the report shows is what was declared.
+fn check(lines: &[Line]) {
+    for line in lines {
+        let expected = match line.declared {
+            "–" => "f16",
+            // The loss computes in f32, so that is how the gradient comes.
+            "any" => "f32",
+            declared => declared,
+        };
+        assert_eq!(line.received, expected, "declared {}", line.declared);
+    }
+    let value = |declared| lines.iter().find(|line| line.declared == declared).map(|line| line.value_of_1e_10);
+    assert_eq!(value("f32"), Some(f64::from(1e-10_f32)), "a declared f32 gradient is not flushed");
+    assert_eq!(value("–"), Some(0.0), "an undeclared one is, as f16 has nothing that small");
+}
