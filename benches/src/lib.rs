@@ -1,1 +1,1 @@
-//! The crate's parts are beside this file.
+//! The benchmarks are in `benches/`; run them with `cargo bench -p gradpact-benches`.
