@@ -2,5 +2,7 @@
 
 mod array;
 pub(crate) mod kernels;
+pub mod ops;
+mod tensor;
 
 pub use array::Array;

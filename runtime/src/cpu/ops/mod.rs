@@ -4,6 +4,7 @@
 //! for equal storage dtypes and tells the gradient dtype of the result in its type.
 
 mod arithmetic;
+mod reduce;
 
 use crate::autograd::DynTensor;
 use crate::engine::Cpu;

@@ -1,0 +1,164 @@
+//! Making tensors of the CPU engine from data, and reading them. No arithmetic.
+
+use core::fmt;
+
+use super::Array;
+use crate::autograd::DynTensor;
+use crate::contract::Source;
+use crate::dtype::{DType, Element};
+use crate::engine::Cpu;
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::typed::{GradType, Tensor};
+
+impl DynTensor<Cpu> {
+    /// Takes over `elements`, row-major, as a tensor of `shape`.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) if the shape holds another number of elements.
+    pub fn from_vec<T: Element>(elements: Vec<T>, shape: impl Into<Shape>) -> Result<Self> {
+        Array::from_vec(elements, shape).map(Self::from_array)
+    }
+
+    /// Copies `elements`, row-major, into a tensor of `shape`.
+    ///
+    /// # Errors
+    /// As [`from_vec`](Self::from_vec).
+    pub fn from_slice<T: Element>(elements: &[T], shape: impl Into<Shape>) -> Result<Self> {
+        Array::from_slice(elements, shape).map(Self::from_array)
+    }
+
+    /// A tensor of shape `[]`, `value` rounded once to `dtype`.
+    pub fn scalar(value: f64, dtype: DType) -> Self {
+        Self::from_array(Array::scalar_of(value, dtype))
+    }
+
+    /// A tensor filled with `value`, rounded once to `dtype`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn full(shape: impl Into<Shape>, value: f64, dtype: DType) -> Result<Self> {
+        Array::full(shape, value, dtype).map(Self::from_array)
+    }
+
+    /// Zeros.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        Self::full(shape, 0.0, dtype)
+    }
+
+    /// Ones.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        Self::full(shape, 1.0, dtype)
+    }
+
+    /// A copy of the elements, row-major. Nothing is converted.
+    ///
+    /// # Errors
+    /// [`Error::TypedView`](crate::Error::TypedView) if they are not of type `T`.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.array().to_vec()
+    }
+
+    /// The elements as `f64`s, row-major; exact but for large `i64`s.
+    pub fn to_f64_vec(&self) -> Vec<f64> {
+        self.array().to_f64_vec()
+    }
+
+    /// The only element. Nothing is converted.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if there is not exactly one, [`Error::TypedView`](crate::Error::TypedView) if it is not of
+    /// type `T`.
+    pub fn item<T: Element>(&self) -> Result<T> {
+        self.array().item()
+    }
+}
+
+impl<D: Element, G: GradType> Tensor<D, G, Cpu> {
+    /// Takes over `elements`, row-major, as a tensor of `shape`.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) if the shape holds another number of elements.
+    pub fn from_vec(elements: Vec<D>, shape: impl Into<Shape>) -> Result<Self> {
+        DynTensor::from_vec(elements, shape).map(Self::wrap)
+    }
+
+    /// Copies `elements`, row-major, into a tensor of `shape`.
+    ///
+    /// # Errors
+    /// As [`from_vec`](Self::from_vec).
+    pub fn from_slice(elements: &[D], shape: impl Into<Shape>) -> Result<Self> {
+        DynTensor::from_slice(elements, shape).map(Self::wrap)
+    }
+
+    /// A tensor of shape `[]`, `value` rounded once to `D`.
+    pub fn scalar(value: f64) -> Self {
+        Self::wrap(DynTensor::scalar(value, D::DTYPE))
+    }
+
+    /// A tensor filled with `value`, rounded once to `D`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn full(shape: impl Into<Shape>, value: f64) -> Result<Self> {
+        DynTensor::full(shape, value, D::DTYPE).map(Self::wrap)
+    }
+
+    /// Zeros.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn zeros(shape: impl Into<Shape>) -> Result<Self> {
+        Self::full(shape, 0.0)
+    }
+
+    /// Ones.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn ones(shape: impl Into<Shape>) -> Result<Self> {
+        Self::full(shape, 1.0)
+    }
+
+    /// A copy of the elements, row-major.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn to_vec(&self) -> Result<Vec<D>> {
+        self.as_dyn().to_vec()
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if there is not exactly one.
+    pub fn item(&self) -> Result<D> {
+        self.as_dyn().item()
+    }
+}
+
+/// Prints values, shape, dtype, and the dtype in which the gradient arrives.
+impl fmt::Display for DynTensor<Cpu> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\nshape {}, {}", self.array(), self.shape(), self.dtype())?;
+        match (self.requires_grad(), self.grad_contract()) {
+            (true, Some(contract)) => {
+                write!(f, ", gradient {}", contract.grad_dtype)?;
+                if contract.source == Source::Declared { f.write_str(" (declared)") } else { Ok(()) }
+            }
+            _ => f.write_str(", no gradient"),
+        }
+    }
+}
+
+impl<D, G> fmt::Display for Tensor<D, G, Cpu> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_dyn().fmt(f)
+    }
+}
