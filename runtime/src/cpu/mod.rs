@@ -1,8 +1,13 @@
 //! The embedded CPU engine.
 
 mod array;
+mod buffer;
+mod display;
 pub(crate) mod kernels;
+mod layout;
 pub mod ops;
 mod tensor;
+mod views;
 
 pub use array::Array;
+pub use kernels::Generator;
