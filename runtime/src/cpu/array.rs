@@ -61,7 +61,7 @@ impl Array {
             if len == 1 {
                 Self::from_buffer(Store::One(element).into(), shape)
             } else {
-                let mut elements = allocate::<T>(len);
+                let mut elements = allocate::<T>(len)?;
                 if element != T::default() || value.is_sign_negative() {
                     elements.fill(element);
                 }
@@ -106,7 +106,7 @@ impl Array {
     /// # Errors
     /// [`Error::TypedView`] if they are not of type `T`; nothing is converted.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let contiguous = kernels::contiguous(self);
+        let contiguous = kernels::contiguous(self)?;
         let start = contiguous.layout.offset();
         match contiguous.buffer.slice::<T>() {
             Some(elements) => Ok(elements[start..start + self.element_count()].to_vec()),
@@ -115,10 +115,13 @@ impl Array {
     }
 
     /// The elements as `f64`s, row-major; exact but for large `i64`s.
-    pub fn to_f64_vec(&self) -> Vec<f64> {
-        let mut values = vec![0.0; self.element_count()];
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`] if there is not so much memory (a broadcast view takes none).
+    pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
+        let mut values = allocate(self.element_count())?;
         kernels::Reader::new(self).read(0, &mut values);
-        values
+        Ok(values)
     }
 
     /// The only element.
@@ -148,12 +151,15 @@ impl Array {
     }
 
     /// The same values in `dtype`: rounded once to nearest even, to integers truncated and wrapped, to `bool` "not 0".
-    pub fn cast(&self, dtype: DType) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`] if there is not so much memory.
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
         kernels::cast(self, dtype)
     }
 
     /// The same elements, row-major without gaps.
-    pub(crate) fn contiguous(&self) -> Self {
+    pub(crate) fn contiguous(&self) -> Result<Self> {
         kernels::contiguous(self)
     }
 
@@ -202,7 +208,7 @@ impl engine::Array for Array {
     }
 
     fn cast(&self, dtype: DType) -> Result<Self> {
-        Ok(self.cast(dtype))
+        self.cast(dtype)
     }
 
     fn accumulate(self, other: &Self) -> Result<Self> {
@@ -210,7 +216,7 @@ impl engine::Array for Array {
             let problem = format!("shapes {} and {} differ", self.shape(), other.shape());
             return Err(Error::Shape { operation: "accumulate", problem });
         }
-        Ok(kernels::accumulate(self, other))
+        kernels::accumulate(self, other)
     }
 
     fn full(shape: &Shape, value: f64, dtype: DType) -> Result<Self> {
@@ -241,14 +247,14 @@ mod tests {
         assert_eq!(array.to_vec::<f32>().unwrap(), [1.5, 2.5]);
         let error = array.to_vec::<f64>().unwrap_err().to_string();
         assert_eq!(error, "expected a tensor of storage dtype f64, got f32");
-        assert_eq!(array.to_f64_vec(), [1.5, 2.5]);
+        assert_eq!(array.to_f64_vec().unwrap(), [1.5, 2.5]);
         assert!(array.item::<f32>().is_err());
         assert_eq!(Array::scalar(true).item_f64().unwrap(), 1.0);
     }
 
     #[test]
     fn full_keeps_the_sign_of_zero() {
-        assert!(Array::full([2], -0.0, DType::F16).unwrap().to_f64_vec()[1].is_sign_negative());
+        assert!(Array::full([2], -0.0, DType::F16).unwrap().to_f64_vec().unwrap()[1].is_sign_negative());
     }
 
     #[test]

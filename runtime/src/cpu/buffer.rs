@@ -6,6 +6,8 @@ use core::any::Any;
 use std::sync::Arc;
 
 use crate::dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 /// Elements of one type: immutable, cheap to clone.
 #[derive(Clone, Debug)]
@@ -39,11 +41,21 @@ impl<T: Element> Store<T> {
     }
 }
 
+/// From how many bytes on memory is asked for before it is taken: a refusal would end the process.
+const LARGE: usize = 1 << 30;
+
 /// A vector of `len` elements to be overwritten.
 ///
 /// Every kernel's result comes from here, so that recycling memory would be a change to this function.
-pub(crate) fn allocate<T: Element>(len: usize) -> Vec<T> {
-    vec![T::default(); len]
+///
+/// # Errors
+/// [`Error::ShapeOverflow`] if there is not so much memory.
+pub(crate) fn allocate<T: Element>(len: usize) -> Result<Vec<T>> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    if bytes > LARGE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+        return Err(Error::ShapeOverflow { shape: Shape::from(len) });
+    }
+    Ok(vec![T::default(); len])
 }
 
 fn any<T: 'static>(value: &T) -> &dyn Any {
@@ -168,6 +180,12 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn more_memory_than_there_is_is_an_error() {
+        assert!(allocate::<f64>(1 << 59).is_err());
+        assert!(allocate::<u8>(usize::MAX).is_err());
     }
 
     #[test]

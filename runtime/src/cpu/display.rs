@@ -5,6 +5,7 @@ use core::fmt::{self, Write as _};
 use super::array::Array;
 use super::kernels;
 use crate::dtype::DType;
+use crate::error::Result;
 
 /// Larger arrays show only the values at the edges.
 const SHOWN_ELEMENTS: usize = 1000;
@@ -18,8 +19,8 @@ impl fmt::Display for Array {
         if self.element_count() == 0 {
             return f.write_str("[]");
         }
-        let (shown, gaps) = edges(self);
-        let words = words(&shown);
+        let (shown, gaps) = edges(self).map_err(|_| fmt::Error)?;
+        let words = words(&shown).map_err(|_| fmt::Error)?;
         let width = words.iter().map(|word| word.chars().count()).max().unwrap_or(0);
         let mut printer = Printer { words: words.into_iter(), width, extents: shown.shape(), gaps: &gaps };
         printer.dimension(f, 0)
@@ -33,7 +34,7 @@ impl fmt::Debug for Array {
 }
 
 /// What is shown of an array, and for each dimension whether something is left out in its middle.
-fn edges(array: &Array) -> (Array, Vec<bool>) {
+fn edges(array: &Array) -> Result<(Array, Vec<bool>)> {
     let large = array.element_count() > SHOWN_ELEMENTS;
     let mut shown = array.clone();
     let mut gaps = Vec::new();
@@ -42,10 +43,10 @@ fn edges(array: &Array) -> (Array, Vec<bool>) {
         gaps.push(gap);
         if gap {
             let kept: Vec<usize> = (0..EDGE).chain(extent - EDGE..extent).collect();
-            shown = kernels::take(&shown, axis, &kept);
+            shown = kernels::take(&shown, axis, &kept)?;
         }
     }
-    (shown, gaps)
+    Ok((shown, gaps))
 }
 
 struct Printer<'a> {
@@ -107,18 +108,18 @@ impl Printer<'_> {
 }
 
 /// Each value in words, all in the same style.
-fn words(array: &Array) -> Vec<String> {
+fn words(array: &Array) -> Result<Vec<String>> {
     if array.dtype().is_integer() {
-        let integers = array.cast(DType::I64).to_vec::<i64>().unwrap_or_default();
-        return integers.iter().map(ToString::to_string).collect();
+        let integers = array.cast(DType::I64)?.to_vec::<i64>()?;
+        return Ok(integers.iter().map(ToString::to_string).collect());
     }
-    let values = array.to_f64_vec();
+    let values = array.to_f64_vec()?;
     if array.dtype() == DType::Bool {
-        return values.iter().map(|&value| (value != 0.0).to_string()).collect();
+        return Ok(values.iter().map(|&value| (value != 0.0).to_string()).collect());
     }
     let write = style(&values);
     let special = |value: f64| if value.is_nan() { "nan" } else if value < 0.0 { "-inf" } else { "inf" }.to_owned();
-    values.iter().map(|&value| if value.is_finite() { write(value) } else { special(value) }).collect()
+    Ok(values.iter().map(|&value| if value.is_finite() { write(value) } else { special(value) }).collect())
 }
 
 /// How floats are written: as PyTorch chooses it, scientific where four decimals would hide or blow up a value.

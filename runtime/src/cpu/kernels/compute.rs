@@ -7,6 +7,7 @@ use super::parallel::{PIECE, for_each_piece};
 use super::read::gather;
 use crate::cpu::buffer::{Buffer, Store, allocate, any_mut, with_store, with_type};
 use crate::dtype::{DType, Element};
+use crate::error::Result;
 
 /// How many elements are converted at a time; blocks of three operands fit in a first-level cache.
 pub(crate) const BLOCK: usize = 1024;
@@ -40,10 +41,10 @@ pub(crate) trait Compute: Element + PartialOrd {
     fn gather(buffer: &Buffer, offset: usize, dims: &[(usize, usize)], start: usize, out: &mut [Self]);
 
     /// `len` elements of `dtype`, computed block by block and each rounded once.
-    fn produce(dtype: DType, len: usize, block: BlockFn<'_, Self>) -> Buffer;
+    fn produce(dtype: DType, len: usize, block: BlockFn<'_, Self>) -> Result<Buffer>;
 
     /// Rounds computed values to `dtype`.
-    fn store(dtype: DType, values: Vec<Self>) -> Buffer;
+    fn store(dtype: DType, values: Vec<Self>) -> Result<Buffer>;
 }
 
 /// `own += other`, element by element.
@@ -79,20 +80,20 @@ macro_rules! compute {
                 });
             }
 
-            fn produce(dtype: DType, len: usize, block: BlockFn<'_, Self>) -> Buffer {
+            fn produce(dtype: DType, len: usize, block: BlockFn<'_, Self>) -> Result<Buffer> {
                 with_type!(dtype, T => produce::<T, Self>(len, block))
             }
 
-            fn store(dtype: DType, values: Vec<Self>) -> Buffer {
+            fn store(dtype: DType, values: Vec<Self>) -> Result<Buffer> {
                 if dtype == Self::DTYPE {
-                    return Store::from_vec(values).into();
+                    return Ok(Store::from_vec(values).into());
                 }
                 with_type!(dtype, T => {
-                    let mut out = allocate::<T>(values.len());
+                    let mut out = allocate::<T>(values.len())?;
                     for_each_piece(&mut out, PIECE, |start, out| {
                         Convert::save(&values[start..start + out.len()], out);
                     });
-                    Store::from_vec(out).into()
+                    Ok(Store::from_vec(out).into())
                 })
             }
         }
@@ -104,13 +105,13 @@ compute! {
     i64: Self::wrapping_add, Self::wrapping_mul;
 }
 
-fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Buffer {
+fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Result<Buffer> {
     if len == 1 {
         let mut single = [C::default()];
         block(0, &mut single, &mut Scratch::default());
-        return Store::One(T::save_one(single[0])).into();
+        return Ok(Store::One(T::save_one(single[0])).into());
     }
-    let mut out = allocate::<T>(len);
+    let mut out = allocate::<T>(len)?;
     if let Some(out) = any_mut(&mut out).downcast_mut::<Vec<C>>() {
         for_each_piece(out, PIECE, |first, piece| {
             let mut scratch = Scratch::default();
@@ -129,7 +130,7 @@ fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Buff
             }
         });
     }
-    Store::from_vec(out).into()
+    Ok(Store::from_vec(out).into())
 }
 
 /// Runs `$body` with `$type` naming the type that arrays of `$dtype` are computed in.

@@ -35,7 +35,8 @@ macro_rules! through_f64 {
             }
 
             fn save_one(value: f64) -> Self {
-                Self::from_f64(value)
+                // By its path: the methods of that name that f16 and bf16 have themselves may round twice.
+                <Self as Element>::from_f64(value)
             }
         }
     )*};
@@ -101,10 +102,10 @@ macro_rules! floats_and_i64 {
     )*};
 }
 floats_and_i64! {
-    f8e4m3, v => Self::from_f64(i64_to_f64_odd(v));
-    f8e5m2, v => Self::from_f64(i64_to_f64_odd(v));
-    f16, v => Self::from_f64(i64_to_f64_odd(v));
-    bf16, v => Self::from_f64(i64_to_f64_odd(v));
+    f8e4m3, v => <Self as Element>::from_f64(i64_to_f64_odd(v));
+    f8e5m2, v => <Self as Element>::from_f64(i64_to_f64_odd(v));
+    f16, v => <Self as Element>::from_f64(i64_to_f64_odd(v));
+    bf16, v => <Self as Element>::from_f64(i64_to_f64_odd(v));
     f32, v => v as Self;
     f64, v => v as Self;
 }
@@ -202,6 +203,10 @@ mod tests {
                 assert_eq!(bf16::save_one(value).to_bits(), bf16::from_f32(value).to_bits(), "{value:e}");
             }
             let value = bf16::from_bits(high);
+            assert!(value.is_nan() == Convert::<f32>::load_one(value).is_nan());
+            if value.is_nan() {
+                continue;
+            }
             assert_eq!(Convert::<f32>::load_one(value).to_bits(), value.to_f32().to_bits());
         }
     }

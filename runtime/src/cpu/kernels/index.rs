@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// The elements at `positions` of `axis`; all of them exist.
-pub(crate) fn take(array: &Array, axis: usize, positions: &[usize]) -> Array {
+pub(crate) fn take(array: &Array, axis: usize, positions: &[usize]) -> Result<Array> {
     let split = Split::at(array.shape(), axis);
     let shape = array.shape().with_extent(axis, positions.len());
-    let array = array.contiguous();
+    let array = array.contiguous()?;
     let offset = array.layout().offset();
     let buffer = with_store!(array.buffer(), store => {
         let from = &store.as_slice()[offset..];
-        let mut out = allocate(shape.element_count());
+        let mut out = allocate(shape.element_count())?;
         let rows = PIECE.div_ceil(split.inner.max(1));
         for_each_piece(&mut out, rows * split.inner, |start, piece| {
             let first = start / split.inner.max(1);
@@ -32,7 +32,7 @@ pub(crate) fn take(array: &Array, axis: usize, positions: &[usize]) -> Array {
         });
         Store::from_vec(out).into()
     });
-    Array::from_buffer(buffer, shape)
+    Ok(Array::from_buffer(buffer, shape))
 }
 
 /// `index`, whose dtype must be an integer, as positions below `extent`.
@@ -41,7 +41,7 @@ fn positions(operation: &'static str, index: &Array, extent: usize, shape: &Shap
         let expected = "an index of an integer dtype".to_owned();
         return Err(Error::DType { operation, expected, got: index.dtype() });
     }
-    let mut raw = vec![0_i64; index.element_count()];
+    let mut raw = allocate::<i64>(index.element_count())?;
     Reader::new(index).read(0, &mut raw);
     raw.into_iter()
         .map(|index| match usize::try_from(index) {
@@ -71,7 +71,7 @@ pub(crate) fn index_select(array: &Array, axis: isize, index: &Array) -> Result<
     let extent = array.shape().get(axis).copied().unwrap_or(0);
     let positions = positions(operation, index, extent, array.shape())?;
     array.shape().with_extent(axis, positions.len()).checked_len()?;
-    Ok(take(array, axis, &positions))
+    take(array, axis, &positions)
 }
 
 /// The adjoint of [`index_select`]: adds slice `i` of `grad` to slice `index[i]` of zeros of extent `extent`.
@@ -92,7 +92,7 @@ pub(crate) fn index_add(grad: &Array, axis: isize, index: &Array, extent: usize)
         return Array::zeros(shape, grad.dtype());
     }
     let buffer = with_compute!(grad.dtype(), C => {
-        let mut sums = allocate::<C>(len);
+        let mut sums = allocate::<C>(len)?;
         let mut row = vec![C::default(); split.inner];
         let reader = Reader::new(grad);
         for outer in 0..split.outer {
@@ -102,7 +102,7 @@ pub(crate) fn index_add(grad: &Array, axis: isize, index: &Array, extent: usize)
                 add_to(&mut sums[to..to + split.inner], &row);
             }
         }
-        C::store(grad.dtype(), sums)
+        C::store(grad.dtype(), sums)?
     });
     Ok(Array::from_buffer(buffer, shape))
 }
@@ -112,7 +112,7 @@ pub(crate) fn index_add(grad: &Array, axis: isize, index: &Array, extent: usize)
 pub(crate) fn gather_along(array: &Array, axis: isize, index: &Array) -> Result<Array> {
     let operation = "gather";
     let from = Positions::new(operation, array.shape(), axis, index)?;
-    let array = array.contiguous();
+    let array = array.contiguous()?;
     let offset = array.layout().offset();
     let buffer = with_store!(array.buffer(), store => {
         let elements = &store.as_slice()[offset..];
@@ -134,13 +134,13 @@ pub(crate) fn scatter_add(shape: &Shape, axis: isize, index: &Array, grad: &Arra
     let len = shape.checked_len()?;
     let to = Positions::new(operation, shape, axis, index)?;
     let buffer = with_compute!(grad.dtype(), C => {
-        let mut values = vec![C::default(); grad.element_count()];
+        let mut values = allocate::<C>(grad.element_count())?;
         Reader::new(grad).read(0, &mut values);
-        let mut sums = allocate::<C>(len);
+        let mut sums = allocate::<C>(len)?;
         for (&position, value) in to.0.iter().zip(&values) {
             add_to(&mut sums[position..=position], core::slice::from_ref(value));
         }
-        C::store(grad.dtype(), sums)
+        C::store(grad.dtype(), sums)?
     });
     Ok(Array::from_buffer(buffer, shape.clone()))
 }
@@ -182,7 +182,7 @@ pub(crate) fn one_hot(index: &Array, classes: usize, dtype: DType) -> Result<Arr
     let positions = positions("one_hot", index, classes, &shape)?;
     let buffer = with_type!(dtype, T => {
         let one = <T as crate::dtype::Element>::from_f64(1.0);
-        let mut out = allocate::<T>(len);
+        let mut out = allocate::<T>(len)?;
         for (row, position) in positions.into_iter().enumerate() {
             out[row * classes + position] = one;
         }
@@ -214,7 +214,7 @@ pub(crate) fn cat(arrays: &[Array], axis: isize) -> Result<Array> {
         return Array::zeros(shape, dtype);
     }
     let outer = Split::at(&shape, axis).outer;
-    let parts: Vec<Array> = arrays.iter().map(|array| array.cast(dtype).contiguous()).collect();
+    let parts = arrays.iter().map(|array| array.cast(dtype)?.contiguous()).collect::<Result<Vec<_>>>()?;
     let buffer = with_type!(dtype, T => {
         let mut out = Vec::<T>::with_capacity(len);
         for row in 0..outer {
@@ -248,10 +248,10 @@ mod tests {
         let array = counting([2, 3]);
         let index = indices(&[2, 0, 2], [3]);
         let taken = index_select(&array, 1, &index).unwrap();
-        assert_eq!(taken.to_f64_vec(), [2.0, 0.0, 2.0, 5.0, 3.0, 5.0]);
+        assert_eq!(taken.to_f64_vec().unwrap(), [2.0, 0.0, 2.0, 5.0, 3.0, 5.0]);
         let back = index_add(&taken, 1, &index, 3).unwrap();
-        assert_eq!(back.to_f64_vec(), [0.0, 0.0, 4.0, 3.0, 0.0, 10.0]);
-        assert_eq!(index_select(&array, 0, &indices(&[1], [1])).unwrap().to_f64_vec(), [3.0, 4.0, 5.0]);
+        assert_eq!(back.to_f64_vec().unwrap(), [0.0, 0.0, 4.0, 3.0, 0.0, 10.0]);
+        assert_eq!(index_select(&array, 0, &indices(&[1], [1])).unwrap().to_f64_vec().unwrap(), [3.0, 4.0, 5.0]);
         assert_eq!(index_select(&array, 0, &indices(&[], [0])).unwrap().shape()[..], [0, 3]);
     }
 
@@ -260,11 +260,11 @@ mod tests {
         let array = counting([2, 3]);
         let index = indices(&[1, 1, 0, 2], [2, 2]);
         let gathered = gather_along(&array, 1, &index).unwrap();
-        assert_eq!(gathered.to_f64_vec(), [1.0, 1.0, 3.0, 5.0]);
+        assert_eq!(gathered.to_f64_vec().unwrap(), [1.0, 1.0, 3.0, 5.0]);
         let back = scatter_add(&[2, 3].into(), 1, &index, &gathered).unwrap();
-        assert_eq!(back.to_f64_vec(), [0.0, 2.0, 0.0, 3.0, 0.0, 5.0]);
+        assert_eq!(back.to_f64_vec().unwrap(), [0.0, 2.0, 0.0, 3.0, 0.0, 5.0]);
         let down = gather_along(&array, 0, &indices(&[1, 0], [1, 2])).unwrap();
-        assert_eq!(down.to_f64_vec(), [3.0, 1.0]);
+        assert_eq!(down.to_f64_vec().unwrap(), [3.0, 1.0]);
     }
 
     #[test]
@@ -294,14 +294,14 @@ mod tests {
     #[test]
     fn one_hot_marks_the_class() {
         let hot = one_hot(&indices(&[1, 0], [2]), 3, DType::BF16).unwrap();
-        assert_eq!((hot.dtype(), hot.to_f64_vec()), (DType::BF16, vec![0.0, 1.0, 0.0, 1.0, 0.0, 0.0]));
+        assert_eq!((hot.dtype(), hot.to_f64_vec().unwrap()), (DType::BF16, vec![0.0, 1.0, 0.0, 1.0, 0.0, 0.0]));
     }
 
     #[test]
     fn cat_joins_along_any_axis_and_promotes() {
-        let (a, b) = (counting([2, 1]), counting([2, 2]).cast(DType::F64));
+        let (a, b) = (counting([2, 1]), counting([2, 2]).cast(DType::F64).unwrap());
         let joined = cat(&[a.clone(), b.clone()], 1).unwrap();
-        assert_eq!((joined.dtype(), joined.to_f64_vec()), (DType::F64, vec![0.0, 0.0, 1.0, 1.0, 2.0, 3.0]));
+        assert_eq!((joined.dtype(), joined.to_f64_vec().unwrap()), (DType::F64, vec![0.0, 0.0, 1.0, 1.0, 2.0, 3.0]));
         assert!(cat(&[a.clone(), b], 0).is_err());
         assert!(cat(&[], 0).is_err());
         assert!(cat(&[Array::scalar(1.0_f32)], 0).is_err());

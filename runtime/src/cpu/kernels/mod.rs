@@ -4,17 +4,34 @@
 //! for integers and `bool`. Elements are converted in blocks that stay in the first-level cache and rounded once, on
 //! the way out. Results do not depend on the number of threads.
 
+mod binary;
 mod cast;
 mod compute;
 mod convert;
+mod create;
 mod extremum;
 mod index;
+mod matmul;
 mod parallel;
 mod read;
+mod real;
 mod reduce;
+mod softmax;
+mod unary;
 
+pub(crate) use binary::{
+    Comparison, add, add_scalar, broadcast_shape, choose, compare, div, div_scalar, maximum, minimum, mul,
+    mul_scalar, pow, pow_scalar, sub,
+};
 pub(crate) use cast::{accumulate, cast, contiguous};
+pub use create::Generator;
+pub(crate) use create::{arange, linspace, rand, randn};
 pub(crate) use extremum::{Extreme, arg_extreme, extreme, extreme_along};
 pub(crate) use index::{cat, gather_along, index_add, index_select, one_hot, scatter_add, take};
+pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
 pub(crate) use reduce::{mean, prod, sum, sum_to_shape};
+pub(crate) use softmax::softmax;
+pub(crate) use unary::{
+    abs, clamp, cos, erf, exp, gelu, ln, neg, reciprocal, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,
+};

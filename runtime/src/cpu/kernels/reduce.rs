@@ -109,11 +109,13 @@ impl Plan {
     }
 
     /// Folds the elements; `combine` is associative but for rounding and `start` changes nothing.
-    pub(crate) fn fold<C: Compute>(&self, start: C, combine: impl Fn(C, C) -> C + Sync) -> Vec<C> {
+    pub(crate) fn fold<C: Compute>(&self, start: C, combine: impl Fn(C, C) -> C + Sync) -> Result<Vec<C>> {
         let reader = Reader::new(&self.view);
         let Split { outer, extent, inner } = self.split;
         if extent == 0 || outer * inner == 0 {
-            return vec![start; outer * inner];
+            let mut results = allocate(outer * inner)?;
+            results.fill(start);
+            return Ok(results);
         }
         let fold = Fold { reader: &reader, split: self.split, start, combine: &combine };
         if inner == 1 { fold.rows() } else { fold.columns() }
@@ -129,12 +131,12 @@ struct Fold<'a, C, F> {
 
 impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
     /// The reduced elements are neighbours.
-    fn rows(&self) -> Vec<C> {
+    fn rows(&self) -> Result<Vec<C>> {
         let Split { outer, extent, .. } = self.split;
-        let mut results = allocate::<C>(outer);
+        let mut results = allocate::<C>(outer)?;
         if outer == 1 {
-            results[0] = self.long_row();
-            return results;
+            results[0] = self.long_row()?;
+            return Ok(results);
         }
         for_each_piece(&mut results, (PIECE / extent).max(1), |first, results| {
             let (mut scratch, mut partial) = (SmallVec::new(), SmallVec::<[C; 8]>::new());
@@ -148,13 +150,13 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
                 *result = self.pairs(&partial);
             }
         });
-        results
+        Ok(results)
     }
 
     /// One row only: its blocks are spread over threads.
-    fn long_row(&self) -> C {
+    fn long_row(&self) -> Result<C> {
         let extent = self.split.extent;
-        let mut partial = allocate::<C>(extent.div_ceil(BLOCK));
+        let mut partial = allocate::<C>(extent.div_ceil(BLOCK))?;
         for_each_piece(&mut partial, PIECE / BLOCK, |first, partial| {
             let mut scratch = SmallVec::new();
             for (index, partial) in partial.iter_mut().enumerate() {
@@ -163,11 +165,15 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
                 *partial = self.block(block);
             }
         });
-        self.pairs(&partial)
+        Ok(self.pairs(&partial))
     }
 
     fn block(&self, elements: &[C]) -> C {
         const LANES: usize = 16;
+        if elements.len() > 16 * LANES {
+            let (left, right) = elements.split_at((elements.len() / 2).next_multiple_of(LANES));
+            return (self.combine)(self.block(left), self.block(right));
+        }
         if elements.len() < LANES {
             return elements.iter().fold(self.start, |a, &b| (self.combine)(a, b));
         }
@@ -196,15 +202,16 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
     }
 
     /// The reduced elements lie `inner` apart: whole rows are combined, in groups of rows.
-    fn columns(&self) -> Vec<C> {
+    fn columns(&self) -> Result<Vec<C>> {
         let Split { outer, extent, inner } = self.split;
         let group = extent.isqrt().max(128);
         let groups = extent.div_ceil(group);
-        let mut partial = vec![self.start; outer * groups * inner];
+        let mut partial = allocate::<C>(outer * groups * inner)?;
+        partial.fill(self.start);
         let piece = (PIECE / group.min(extent)).max(inner.min(BLOCK));
         for_each_piece(&mut partial, piece, |first, out| self.group_rows(first, out, group, groups));
         if groups == 1 {
-            return partial;
+            return Ok(partial);
         }
         let mut results = Vec::with_capacity(outer * inner);
         for groups in partial.chunks_mut(groups * inner) {
@@ -214,7 +221,7 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
             }
             results.extend_from_slice(sum);
         }
-        results
+        Ok(results)
     }
 
     /// Elements of the partial results from the `first`th on; they are numbered by outer position, group and column.
@@ -253,22 +260,22 @@ fn sum_dtype(dtype: DType) -> DType {
 /// 8- and 16-bit floats are summed in `f32`, integers in `i64`; the result is rounded once.
 pub(crate) fn sum(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: Option<DType>) -> Result<Array> {
     let plan = Plan::new("sum", array, axes, keepdim)?;
-    Ok(sum_planned(plan, array.dtype(), dtype.unwrap_or_else(|| sum_dtype(array.dtype()))))
+    sum_planned(plan, array.dtype(), dtype.unwrap_or_else(|| sum_dtype(array.dtype())))
 }
 
-fn sum_planned(mut plan: Plan, own: DType, dtype: DType) -> Array {
+fn sum_planned(mut plan: Plan, own: DType, dtype: DType) -> Result<Array> {
     if own.is_float() && !dtype.is_float() {
-        plan.view = plan.view.cast(dtype);
+        plan.view = plan.view.cast(dtype)?;
     }
     let shape = plan.shape.clone();
     let buffer = if !plan.view.dtype().is_float() {
-        i64::store(dtype, plan.fold(0_i64, Compute::plus))
+        i64::store(dtype, plan.fold(0_i64, Compute::plus)?)?
     } else if own == DType::F64 || dtype == DType::F64 {
-        f64::store(dtype, plan.fold(0.0_f64, Compute::plus))
+        f64::store(dtype, plan.fold(0.0_f64, Compute::plus)?)?
     } else {
-        f32::store(dtype, plan.fold(0.0_f32, Compute::plus))
+        f32::store(dtype, plan.fold(0.0_f32, Compute::plus)?)?
     };
-    Array::from_buffer(buffer, shape)
+    Ok(Array::from_buffer(buffer, shape))
 }
 
 /// The mean over `axes` in `dtype`, which must be floating (default: the array's own); rounded once.
@@ -281,13 +288,13 @@ pub(crate) fn mean(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: 
     let plan = Plan::new("mean", array, axes, keepdim)?;
     let count = plan.count();
     let buffer = if own.is_float() && own != DType::F64 && dtype != DType::F64 {
-        let mut sums = plan.fold(0.0_f32, Compute::plus);
+        let mut sums = plan.fold(0.0_f32, Compute::plus)?;
         sums.iter_mut().for_each(|sum| *sum /= count as f32);
-        f32::store(dtype, sums)
+        f32::store(dtype, sums)?
     } else {
-        let mut sums = plan.fold(0.0_f64, Compute::plus);
+        let mut sums = plan.fold(0.0_f64, Compute::plus)?;
         sums.iter_mut().for_each(|sum| *sum /= count as f64);
-        f64::store(dtype, sums)
+        f64::store(dtype, sums)?
     };
     Ok(Array::from_buffer(buffer, plan.shape))
 }
@@ -295,14 +302,14 @@ pub(crate) fn mean(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: 
 /// The product over `axes` in `dtype` (default as for a sum).
 pub(crate) fn prod(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: Option<DType>) -> Result<Array> {
     let dtype = dtype.unwrap_or_else(|| sum_dtype(array.dtype()));
-    let array = if array.dtype().is_float() && !dtype.is_float() { array.cast(dtype) } else { array.clone() };
+    let array = if array.dtype().is_float() && !dtype.is_float() { array.cast(dtype)? } else { array.clone() };
     let plan = Plan::new("prod", &array, axes, keepdim)?;
     let buffer = if !array.dtype().is_float() {
-        i64::store(dtype, plan.fold(1_i64, Compute::times))
+        i64::store(dtype, plan.fold(1_i64, Compute::times)?)?
     } else if array.dtype() == DType::F64 || dtype == DType::F64 {
-        f64::store(dtype, plan.fold(1.0_f64, Compute::times))
+        f64::store(dtype, plan.fold(1.0_f64, Compute::times)?)?
     } else {
-        f32::store(dtype, plan.fold(1.0_f32, Compute::times))
+        f32::store(dtype, plan.fold(1.0_f32, Compute::times)?)?
     };
     Ok(Array::from_buffer(buffer, plan.shape))
 }
@@ -323,7 +330,7 @@ pub(crate) fn sum_to_shape(array: &Array, shape: &Shape) -> Result<Array> {
         .map(|(axis, &extent)| axis < added || (shape.get(axis - added) == Some(&1) && extent != 1))
         .collect();
     let plan = Plan::of_mask(array, &reduced, true);
-    Ok(sum_planned(plan, array.dtype(), array.dtype()).reshaped(shape))
+    sum_planned(plan, array.dtype(), array.dtype())?.reshaped(shape)
 }
 
 #[cfg(test)]
@@ -337,7 +344,7 @@ mod tests {
     }
 
     fn naive_sum(array: &Array, axes: &[usize]) -> Vec<f64> {
-        let (shape, values) = (array.shape(), array.to_f64_vec());
+        let (shape, values) = (array.shape(), array.to_f64_vec().unwrap());
         let kept: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
         let mut sums = vec![0.0; kept.iter().map(|&axis| shape[axis]).product()];
         for (position, value) in values.iter().enumerate() {
@@ -354,7 +361,7 @@ mod tests {
             let signed: Vec<isize> = axes.iter().map(|&axis| axis as isize - 4).collect();
             for view in [array.clone(), array.permute(&[2, 1, 0, 3]).unwrap().transpose(0, 2).unwrap()] {
                 let sum = sum(&view, Some(&signed), false, None).unwrap();
-                assert_eq!(sum.to_f64_vec(), naive_sum(&view, axes), "{axes:?}");
+                assert_eq!(sum.to_f64_vec().unwrap(), naive_sum(&view, axes), "{axes:?}");
                 assert_eq!(sum.shape().len(), 4 - axes.len());
             }
         }
@@ -371,8 +378,8 @@ mod tests {
         assert!(close(sum(&array, None, false, None).unwrap().item_f64().unwrap()));
         let columns = array.reshape([n / 2, 2]).unwrap();
         let sums = sum(&columns, Some(&[0]), false, Some(DType::F64)).unwrap();
-        assert!(close(sums.to_f64_vec().iter().sum()));
-        let sums = sum(&columns, Some(&[0]), false, None).unwrap().to_f64_vec();
+        assert!(close(sums.to_f64_vec().unwrap().iter().sum()));
+        let sums = sum(&columns, Some(&[0]), false, None).unwrap().to_f64_vec().unwrap();
         assert!(((sums[0] - exact / 2.0) / exact).abs() < 1e-5);
     }
 
@@ -405,8 +412,8 @@ mod tests {
     fn sums_of_nothing_are_zero_and_means_nan() {
         let empty = Array::zeros([0, 3], DType::F32).unwrap();
         assert_eq!(sum(&empty, None, false, None).unwrap().item::<f32>().unwrap(), 0.0);
-        assert_eq!(sum(&empty, Some(&[0]), false, None).unwrap().to_f64_vec(), [0.0; 3]);
-        assert_eq!(sum(&empty, Some(&[1]), false, None).unwrap().to_f64_vec(), []);
+        assert_eq!(sum(&empty, Some(&[0]), false, None).unwrap().to_f64_vec().unwrap(), [0.0; 3]);
+        assert_eq!(sum(&empty, Some(&[1]), false, None).unwrap().to_f64_vec().unwrap(), []);
         assert!(mean(&empty, None, false, None).unwrap().item::<f32>().unwrap().is_nan());
         assert_eq!(prod(&empty, None, false, None).unwrap().item::<f32>().unwrap(), 1.0);
     }
@@ -423,8 +430,8 @@ mod tests {
     fn sum_to_shape_undoes_broadcasting() {
         let array = counting([2, 3, 4]);
         let to = |shape: &[usize]| sum_to_shape(&array, &Shape::from(shape));
-        assert_eq!(to(&[3, 1]).unwrap().to_f64_vec(), naive_sum(&array, &[0, 2]));
-        assert_eq!(to(&[]).unwrap().to_f64_vec(), [276.0]);
+        assert_eq!(to(&[3, 1]).unwrap().to_f64_vec().unwrap(), naive_sum(&array, &[0, 2]));
+        assert_eq!(to(&[]).unwrap().to_f64_vec().unwrap(), [276.0]);
         assert_eq!(to(&[1, 3, 4]).unwrap().shape()[..], [1, 3, 4]);
         assert!(to(&[2]).is_err() && to(&[1, 1, 1, 1]).is_err());
     }
