@@ -66,7 +66,10 @@ impl DynTensor<Cpu> {
     }
 
     /// The elements as `f64`s, row-major; exact but for large `i64`s.
-    pub fn to_f64_vec(&self) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if there is not so much memory (a broadcast view takes none).
+    pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         self.array().to_f64_vec()
     }
 

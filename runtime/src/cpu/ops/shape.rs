@@ -1,0 +1,1 @@
+//! Other shapes over the same elements.
