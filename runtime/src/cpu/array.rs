@@ -1,5 +1,7 @@
 //! The array of the CPU engine: shared, immutable elements and a layout. No autograd here.
 
+use std::sync::Arc;
+
 use super::buffer::{Buffer, Store, allocate, with_store, with_type};
 use super::kernels;
 use super::layout::Layout;
@@ -10,9 +12,12 @@ use crate::shape::Shape;
 
 /// Elements of one dtype in a shape.
 ///
-/// Immutable and cheap to clone: clones and views share the elements. An array of one element needs no allocation.
+/// Immutable and cheap to clone: clones and views share the elements. An array is one pointer; one of a single element is one allocation.
 #[derive(Clone)]
-pub struct Array {
+pub struct Array(Arc<Inner>);
+
+/// Behind one pointer, so that a tensor is small to move: graphs move tensors often.
+struct Inner {
     buffer: Buffer,
     layout: Layout,
 }
@@ -87,13 +92,13 @@ impl Array {
     }
 
     /// The type of the elements.
-    pub const fn dtype(&self) -> DType {
-        self.buffer.dtype()
+    pub fn dtype(&self) -> DType {
+        self.0.buffer.dtype()
     }
 
     /// The extents of the dimensions.
-    pub const fn shape(&self) -> &Shape {
-        self.layout.shape()
+    pub fn shape(&self) -> &Shape {
+        self.0.layout.shape()
     }
 
     /// How many elements it has.
@@ -107,8 +112,8 @@ impl Array {
     /// [`Error::TypedView`] if they are not of type `T`; nothing is converted.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let contiguous = kernels::contiguous(self)?;
-        let start = contiguous.layout.offset();
-        match contiguous.buffer.slice::<T>() {
+        let start = contiguous.0.layout.offset();
+        match contiguous.0.buffer.slice::<T>() {
             Some(elements) => Ok(elements[start..start + self.element_count()].to_vec()),
             None => Err(self.wrong_type::<T>()),
         }
@@ -129,8 +134,8 @@ impl Array {
     /// # Errors
     /// [`Error::TypedView`] if it is not of type `T`, [`Error::Shape`] if there is not exactly one.
     pub fn item<T: Element>(&self) -> Result<T> {
-        let elements = self.buffer.slice::<T>().ok_or_else(|| self.wrong_type::<T>())?;
-        match elements.get(self.layout.offset()) {
+        let elements = self.0.buffer.slice::<T>().ok_or_else(|| self.wrong_type::<T>())?;
+        match elements.get(self.0.layout.offset()) {
             Some(&element) if self.shape().is_single() => Ok(element),
             _ => Err(self.not_single()),
         }
@@ -144,8 +149,8 @@ impl Array {
         if !self.shape().is_single() {
             return Err(self.not_single());
         }
-        let element = with_store!(&self.buffer, store => {
-            store.as_slice().get(self.layout.offset()).map(|element| element.to_f64())
+        let element = with_store!(&self.0.buffer, store => {
+            store.as_slice().get(self.0.layout.offset()).map(|element| element.to_f64())
         });
         element.ok_or_else(|| self.not_single())
     }
@@ -163,24 +168,25 @@ impl Array {
         kernels::contiguous(self)
     }
 
-    pub(crate) const fn from_buffer(buffer: Buffer, shape: Shape) -> Self {
-        Self { buffer, layout: Layout::contiguous(shape) }
+    pub(crate) fn from_buffer(buffer: Buffer, shape: Shape) -> Self {
+        Self(Arc::new(Inner { buffer, layout: Layout::contiguous(shape) }))
     }
 
     pub(crate) fn with_layout(&self, layout: Layout) -> Self {
-        Self { buffer: self.buffer.clone(), layout }
+        Self(Arc::new(Inner { buffer: self.0.buffer.clone(), layout }))
     }
 
-    pub(crate) const fn buffer(&self) -> &Buffer {
-        &self.buffer
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.0.buffer
     }
 
-    pub(crate) const fn buffer_mut(&mut self) -> &mut Buffer {
-        &mut self.buffer
+    /// The buffer, if no clone of this array shares it; a view may still share the elements.
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
+        Arc::get_mut(&mut self.0).map(|inner| &mut inner.buffer)
     }
 
-    pub(crate) const fn layout(&self) -> &Layout {
-        &self.layout
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.0.layout
     }
 
     #[cold]
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_small() {
-        assert!(size_of::<Array>() <= 88, "{}", size_of::<Array>());
+    fn an_array_is_one_pointer() {
+        assert_eq!(size_of::<Option<Array>>(), size_of::<usize>());
     }
 }

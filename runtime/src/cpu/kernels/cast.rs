@@ -51,7 +51,10 @@ pub(crate) fn accumulate(mut array: Array, other: &Array) -> Result<Array> {
     let reader = Reader::new(&other);
     let contiguous = array.layout().is_contiguous();
     let (offset, len) = (array.layout().offset(), array.element_count());
-    if contiguous && with_compute!(dtype, C => add_in_place::<C>(array.buffer_mut(), offset, len, &reader)) {
+    if contiguous
+        && let Some(buffer) = array.buffer_mut()
+        && with_compute!(dtype, C => add_in_place::<C>(buffer, offset, len, &reader))
+    {
         return Ok(array);
     }
     let own = Reader::new(&array);
