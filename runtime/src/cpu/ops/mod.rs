@@ -3,10 +3,25 @@
 //! An operation has a method on [`DynTensor`], where the arithmetic promotes dtypes, and a twin on [`Tensor`], which asks
 //! for equal storage dtypes and tells the gradient dtype of the result in its type.
 
+mod activation;
 mod arithmetic;
+mod compare;
+mod elementary;
+mod extremum;
+mod index;
+mod join;
+mod loss;
+mod matmul;
+mod norm;
 mod reduce;
+mod scalar;
+mod shape;
+mod softmax;
+#[cfg(test)]
+mod testing;
 
-use crate::autograd::DynTensor;
+use crate::autograd::{Cut, DynTensor, Origin, grad_mode};
+use crate::cpu::Array;
 use crate::engine::Cpu;
 use crate::error::{Error, Place, Result};
 use crate::function::{Context, Function, apply};
@@ -39,9 +54,116 @@ pub type Unary<D, G> = crate::Tensor<D, <G as crate::typed::Over<D>>::Output>;
 /// The type of a binary operation's result: stored in `D`, gradient as wide as `G`, `H` and `D`.
 pub type Binary<D, G, H> = Unary<D, <G as crate::typed::Join<H>>::Output>;
 
-/// Gives `DynTensor` and `Tensor` the method of a unary operation.
+/// Both tensors in the dtype that a backward computes in: promoted, and at least `f32`.
+///
+/// A formula of several operations is so evaluated without rounding to 8 or 16 bits in between; the edge that the result
+/// leaves on rounds it, once, to what is declared there.
+pub(crate) fn widened(
+    grad: &DynTensor<Cpu>,
+    saved: &DynTensor<Cpu>,
+) -> Result<(DynTensor<Cpu>, DynTensor<Cpu>)> {
+    let dtype = grad.dtype().promote(saved.dtype()).accumulation();
+    Ok((grad.cast(dtype)?, saved.cast(dtype)?))
+}
+
+/// `array` as the result of an operation without a gradient: the graph ends here, and errors can say so.
+pub(crate) fn without_gradient(
+    operation: &'static str,
+    array: Array,
+    inputs: &[&DynTensor<Cpu>],
+) -> DynTensor<Cpu> {
+    let origin = if grad_mode::is_enabled() && inputs.iter().any(|input| input.requires_grad()) {
+        Origin::Cut(Cut::Function { function: operation, position: 0 })
+    } else {
+        Origin::of_unrecorded(inputs.iter().copied())
+    };
+    DynTensor::with_origin(array, origin)
+}
+
+/// Implements [`Function`] for an operation with one input and one output.
+///
+/// What backward is given beside the gradient is said by `saves`: the `input`, the `output` or `nothing`. Both come
+/// [`widened`].
+macro_rules! unary_function {
+    ($type:ident saves nothing, |$this:ident, $x:ident| $forward:expr, |$that:ident, $grad:ident| $backward:expr) => {
+        $crate::cpu::ops::unary_function! {
+            @ $type,
+            |$this, ctx, input: &$crate::DynTensor<$crate::Cpu>| {
+                let $x = input.array();
+                Ok($crate::DynTensor::from_array($forward?))
+            },
+            |$that, ctx, $grad| $backward
+        }
+    };
+    ($type:ident saves input, |$this:ident, $x:ident| $forward:expr, |$that:ident, $grad:ident, $saved:ident| $backward:expr) => {
+        $crate::cpu::ops::unary_function! {
+            @ $type,
+            |$this, ctx, input: &$crate::DynTensor<$crate::Cpu>| {
+                ctx.save_for_backward(input);
+                let $x = input.array();
+                Ok($crate::DynTensor::from_array($forward?))
+            },
+            |$that, ctx, grad| {
+                let ($grad, $saved) = $crate::cpu::ops::widened(&grad, ctx.saved_tensor(0)?)?;
+                $backward
+            }
+        }
+    };
+    ($type:ident saves output, |$this:ident, $x:ident| $forward:expr, |$that:ident, $grad:ident, $saved:ident| $backward:expr) => {
+        $crate::cpu::ops::unary_function! {
+            @ $type,
+            |$this, ctx, input: &$crate::DynTensor<$crate::Cpu>| {
+                let $x = input.array();
+                let output = $crate::DynTensor::from_array($forward?);
+                ctx.save_for_backward(&output);
+                Ok(output)
+            },
+            |$that, ctx, grad| {
+                let ($grad, $saved) = $crate::cpu::ops::widened(&grad, ctx.saved_tensor(0)?)?;
+                $backward
+            }
+        }
+    };
+    (@ $type:ident, |$this:ident, $ctx:ident, $input:ident: $ref:ty| $forward:expr,
+       |$that:ident, $back:ident, $grad:ident| $backward:expr) => {
+        impl $crate::Function<$crate::Cpu> for $type {
+            fn name(&self) -> &'static str {
+                stringify!($type)
+            }
+
+            #[allow(unused_variables, reason = "few operations read all that they are given")]
+            fn forward(
+                &self,
+                $ctx: &mut $crate::Context<$crate::Cpu>,
+                inputs: &$crate::Inputs<'_, $crate::Cpu>,
+            ) -> $crate::Result<$crate::Outputs<$crate::Cpu>> {
+                $ctx.carry_grad_dtype();
+                let ($this, $input): (_, $ref) = (self, inputs.get(0)?);
+                let output: $crate::Result<$crate::DynTensor<$crate::Cpu>> = $forward;
+                Ok(output?.into())
+            }
+
+            #[allow(unused_variables, reason = "few operations read all that they are given")]
+            fn backward(
+                &self,
+                $back: &$crate::Context<$crate::Cpu>,
+                grads: $crate::Gradients<$crate::Cpu>,
+            ) -> $crate::Result<$crate::Gradients<$crate::Cpu>> {
+                let ($that, $grad) = (self, $crate::cpu::ops::only($back, grads)?);
+                let grad: $crate::Result<$crate::DynTensor<$crate::Cpu>> = $backward;
+                Ok(grad?.into())
+            }
+
+            fn is_built_in(&self) -> bool {
+                true
+            }
+        }
+    };
+}
+
+/// Gives `DynTensor` and `Tensor` the method of a unary operation; typed tensors of `$bound` (`Float` or `Element`) have it.
 macro_rules! unary_method {
-    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) => $function:expr) => {
+    ($(#[$doc:meta])* $name:ident[$bound:ident]($($argument:ident: $type:ty),*) => $function:expr) => {
         impl $crate::DynTensor<$crate::Cpu> {
             $(#[$doc])*
             pub fn $name(&self $(, $argument: $type)*) -> $crate::Result<Self> {
@@ -49,7 +171,7 @@ macro_rules! unary_method {
             }
         }
 
-        impl<D: $crate::Element, G: $crate::typed::Over<D>> $crate::Tensor<D, G> {
+        impl<D: $crate::$bound, G: $crate::typed::Over<D>> $crate::Tensor<D, G> {
             $(#[$doc])*
             pub fn $name(&self $(, $argument: $type)*) -> $crate::Result<$crate::cpu::ops::Unary<D, G>> {
                 self.as_dyn().$name($($argument),*).map($crate::Tensor::wrap)
@@ -60,7 +182,7 @@ macro_rules! unary_method {
 
 /// Gives `DynTensor` and `Tensor` the method of a binary operation; the expression is a closure of both operands.
 macro_rules! binary_method {
-    ($(#[$doc:meta])* $name:ident => $function:expr) => {
+    ($(#[$doc:meta])* $name:ident[$bound:ident] => $function:expr) => {
         impl $crate::DynTensor<$crate::Cpu> {
             $(#[$doc])*
             pub fn $name(&self, rhs: &Self) -> $crate::Result<Self> {
@@ -69,7 +191,7 @@ macro_rules! binary_method {
             }
         }
 
-        impl<D: $crate::Element, G> $crate::Tensor<D, G> {
+        impl<D: $crate::$bound, G> $crate::Tensor<D, G> {
             $(#[$doc])*
             pub fn $name<H>(&self, rhs: &$crate::Tensor<D, H>) -> $crate::Result<$crate::cpu::ops::Binary<D, G, H>>
             where
@@ -82,4 +204,4 @@ macro_rules! binary_method {
     };
 }
 
-pub(crate) use {binary_method, unary_method};
+pub(crate) use {binary_method, unary_function, unary_method};
