@@ -163,7 +163,8 @@ fn print_table(lines: &[Line], separator: &str, edge: &str, rule: bool) {
         cells.chain([HEADINGS[column].chars().count()]).max().unwrap_or(0)
     };
     let print = |cells: &[String]| {
-        let padded: Vec<String> = cells.iter().enumerate().map(|(i, cell)| format!("{cell:<0$}", width(i))).collect();
+        let padded: Vec<String> =
+            cells.iter().enumerate().map(|(i, cell)| format!("{cell:<0$}", width(i))).collect();
         println!("{edge}{}{edge}", padded.join(separator).trim_end());
     };
     print(&HEADINGS.map(str::to_owned));
@@ -176,8 +177,7 @@ fn print_table(lines: &[Line], separator: &str, edge: &str, rule: bool) {
 
 /// One line to paste into a training note.
 fn summary(lines: &[Line]) -> String {
-    let kept: Vec<String> =
-        lines.iter().map(|line| format!("{}→{}", line.declared, line.received)).collect();
+    let kept: Vec<String> = lines.iter().map(|line| format!("{}→{}", line.declared, line.received)).collect();
     format!(
         "gradpact {}: output f16, gradient declared→received: {}; 1e-10 kept with f32, flushed to {} without a declaration",
         env!("CARGO_PKG_VERSION"),
@@ -233,7 +233,8 @@ fn check(lines: &[Line]) {
         };
         assert_eq!(line.received, expected, "declared {}", line.declared);
     }
-    let value = |declared| lines.iter().find(|line| line.declared == declared).map(|line| line.value_of_1e_10);
+    let value =
+        |declared| lines.iter().find(|line| line.declared == declared).map(|line| line.value_of_1e_10);
     assert_eq!(value("f32"), Some(f64::from(1e-10_f32)), "a declared f32 gradient is not flushed");
     assert_eq!(value("–"), Some(0.0), "an undeclared one is, as f16 has nothing that small");
 }

@@ -25,7 +25,8 @@ impl Op for Quantize {
 
     fn forward(&self, ctx: &mut Context, x: Value<f32>) -> Result<Value<i8>> {
         ctx.save_for_backward(&x);
-        let quantize = |&x: &f32| (f64::from(x) / self.step).round_ties_even().clamp(-Self::LIMIT, Self::LIMIT) as i8;
+        let quantize =
+            |&x: &f32| (f64::from(x) / self.step).round_ties_even().clamp(-Self::LIMIT, Self::LIMIT) as i8;
         Value::from_vec(x.to_vec()?.iter().map(quantize).collect(), x.shape())
     }
 

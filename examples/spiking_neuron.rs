@@ -33,7 +33,8 @@ impl Op for Spike {
 
 /// The gradient of one, sent back through three neurons.
 fn surrogate_gradients() -> Result<()> {
-    let x = Tensor::<f16, f32>::from_vec([-1.0, 0.0, 0.5].map(f16::from_f32).to_vec(), [3])?.requiring_grad()?;
+    let x =
+        Tensor::<f16, f32>::from_vec([-1.0, 0.0, 0.5].map(f16::from_f32).to_vec(), [3])?.requiring_grad()?;
     let spikes = Spike.apply(&x)?;
     spikes.sum()?.backward()?;
     let grad = x.grad().ok_or_else(|| Error::custom("no gradient came"))?.to_vec()?;

@@ -46,7 +46,8 @@ mod ours {
     }
 
     fn weights() -> Vec<Tensor<f32>> {
-        let weight = || Tensor::<f32>::from_vec(numbers(WIDTH * WIDTH, 0.1), [WIDTH, WIDTH])?.requiring_grad();
+        let weight =
+            || Tensor::<f32>::from_vec(numbers(WIDTH * WIDTH, 0.1), [WIDTH, WIDTH])?.requiring_grad();
         (0..LAYERS).map(|_| weight().unwrap()).collect()
     }
 

@@ -26,7 +26,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let depth: usize = std::env::args().nth(1).map_or(4, |a| a.parse().unwrap());
     let rate: f64 = std::env::args().nth(2).map_or(0.5, |a| a.parse().unwrap());
     let epochs: usize = std::env::args().nth(3).map_or(100, |a| a.parse().unwrap());
-    let mut widths = vec![64]; widths.extend(vec![64; depth]); widths.push(10);
+    let mut widths = vec![64];
+    widths.extend(vec![64; depth]);
+    widths.push(10);
     for gradient in [Gradient::Declared, Gradient::Undeclared] {
         for scale in [1.0, 64.0] {
             let mut network = Network::new(gradient, &widths, 1)?;
@@ -35,7 +37,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 loss.mul_scalar(scale)?.backward()?;
                 network.descend(rate, scale)?;
                 let share = network.zeros.take_share();
-                if (epoch + 1) % (epochs / 5) == 0 { println!("{gradient:?} {scale} epoch {epoch} loss {:.4} acc {:.4} zeros {share:.4}", loss.item()?, accuracy(&network, &test)?); }
+                if (epoch + 1) % (epochs / 5) == 0 {
+                    println!(
+                        "{gradient:?} {scale} epoch {epoch} loss {:.4} acc {:.4} zeros {share:.4}",
+                        loss.item()?,
+                        accuracy(&network, &test)?
+                    );
+                }
             }
         }
     }

@@ -309,6 +309,19 @@ pub enum Error {
     )]
     SavedIntermediate(String),
 
+    /// A hook that returned a gradient of another dtype or shape than it was given.
+    #[error("a {kind} of `{function}` changed the gradient: expected {expected}, got {got}")]
+    HookChanged {
+        /// "tensor hook", "prehook" or "posthook".
+        kind: &'static str,
+        /// The Function of the node.
+        function: String,
+        /// What it was given.
+        expected: String,
+        /// What it returned.
+        got: String,
+    },
+
     // User code.
     /// An error inside `forward` or `backward` of a Function.
     #[error("in {phase} of `{function}`: {source}")]

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use smallvec::smallvec;
 
+use super::edge::{Edge, Origin};
 use super::input_buffer::Sum;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
@@ -15,13 +16,15 @@ use crate::error::{Error, Result};
 
 /// The sink that holds a leaf's gradient.
 pub struct AccumulateGrad<E: Engine> {
+    /// The leaf's values, so that hooks can be given the leaf.
+    array: E::Array,
     grad: Mutex<Option<DynTensor<E>>>,
 }
 
 impl<E: Engine> AccumulateGrad<E> {
     pub(super) fn record(array: &E::Array, contract: GradContract) -> NodeRef<E> {
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-        Node::record(Self { grad: Mutex::new(None) }, smallvec![], smallvec![metadata])
+        Node::record(Self { array: array.clone(), grad: Mutex::new(None) }, smallvec![], smallvec![metadata])
     }
 
     /// The gradient so far.
@@ -77,6 +80,10 @@ impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
         let grad_dtype = call.node.inputs()[0].contract().grad_dtype;
         for grad in grads.into_iter().flatten() {
             self.accumulate(grad, grad_dtype)?;
+            if let Some(hooks) = call.node.existing_hooks() {
+                let edge = Edge::new(NodeRef::clone(call.node), 0);
+                hooks.run_leaf(&DynTensor::with_origin(self.array.clone(), Origin::Edge(edge)))?;
+            }
         }
         Ok(Gradients::new())
     }

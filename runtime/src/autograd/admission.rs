@@ -4,7 +4,7 @@
 use super::edge::Edge;
 use super::node::Node;
 use super::tensor::DynTensor;
-use crate::contract::{Admission, Refusal, admit};
+use crate::contract::{Admission, Policy, Refusal, Source, admit};
 use crate::dtype::DType;
 use crate::engine::Engine;
 use crate::error::{Error, GradientMismatch, Place, Result};
@@ -28,13 +28,20 @@ impl<E: Engine> Sender<'_, E> {
 }
 
 /// Admits `grad` to `edge`: checked, and converted to the gradient dtype of the tensor at its end.
+///
+/// Under the strict policy of a backward call only a dtype that somebody declared is converted to.
 pub(super) fn admit_gradient<E: Engine>(
+    policy: Policy,
     sender: Sender<'_, E>,
     edge: &Edge<E>,
     grad: DynTensor<E>,
 ) -> Result<DynTensor<E>> {
     let metadata = edge.metadata();
-    match admit(metadata.shape(), metadata.contract(), grad.shape(), grad.dtype()) {
+    let mut contract = metadata.contract();
+    if contract.source != Source::Declared {
+        contract.policy = contract.policy.max(policy);
+    }
+    match admit(metadata.shape(), contract, grad.shape(), grad.dtype()) {
         Ok(Admission::AsIs) => Ok(grad),
         Ok(Admission::Convert(dtype)) => grad.cast(dtype),
         Err(refusal) => Err(refused(sender, edge, &grad, refusal)),

@@ -4,6 +4,7 @@ use super::edge::{Edge, Origin};
 use super::grad_mode::{GradMode, GradModeGuard};
 use super::graph_task::{GraphTask, Needed};
 use super::tensor::DynTensor;
+use crate::contract::Policy;
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
 
@@ -15,6 +16,7 @@ pub struct BackwardOptions {
     create_graph: bool,
     allow_unused: bool,
     materialize_grads: bool,
+    policy: Policy,
 }
 
 impl BackwardOptions {
@@ -49,6 +51,13 @@ impl BackwardOptions {
         self
     }
 
+    /// Refuses every conversion of a gradient to a dtype that nobody declared: to the default gradient dtype of a tensor,
+    /// or to one that a built-in operation carried. Conversions to declared dtypes stay allowed, narrowing or not.
+    pub fn strict(mut self) -> Self {
+        self.policy = Policy::Strict;
+        self
+    }
+
     fn mode(self) -> GradModeGuard {
         GradModeGuard::enter(if self.create_graph { GradMode::Enabled } else { GradMode::Disabled })
     }
@@ -66,7 +75,7 @@ pub fn backward<E: Engine>(
     roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)],
     options: BackwardOptions,
 ) -> Result<()> {
-    let mut task = GraphTask::new(options.retain_graph);
+    let mut task = GraphTask::new(options.retain_graph, options.policy);
     let _mode = options.mode();
     seed_roots(&mut task, roots)?;
     task.run().map(drop)
@@ -89,7 +98,7 @@ pub fn grad<E: Engine>(
     if let Some(&position) = needed.unreached.first().filter(|_| !options.allow_unused) {
         return Err(Error::Unreachable { position, cuts: cuts_behind(roots) });
     }
-    let mut task = GraphTask::capturing(options.retain_graph, needed, inputs.len());
+    let mut task = GraphTask::new(options.retain_graph, options.policy).capturing(needed, inputs.len());
     let _mode = options.mode();
     seed_roots(&mut task, roots)?;
     let mut captured = task.run()?;

@@ -11,6 +11,7 @@ use super::edge::{Edge, Origin};
 use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
+use crate::contract::Policy;
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Phase, Place, Result};
 
@@ -75,31 +76,34 @@ pub(super) struct GraphTask<'g, E: Engine> {
     /// By sequence number, so that the last entry is the next node. See NOTE [Sequence numbers].
     pending: BTreeMap<u64, Pending<'g, E>>,
     retain_graph: bool,
+    policy: Policy,
     needed: Option<Needed>,
     captured: Vec<Option<DynTensor<E>>>,
 }
 
 impl<'g, E: Engine> GraphTask<'g, E> {
     /// A call that runs every node.
-    pub(super) fn new(retain_graph: bool) -> Self {
-        Self { pending: BTreeMap::new(), retain_graph, needed: None, captured: Vec::new() }
+    pub(super) fn new(retain_graph: bool, policy: Policy) -> Self {
+        Self { pending: BTreeMap::new(), retain_graph, policy, needed: None, captured: Vec::new() }
     }
 
-    /// A call that captures the gradients of `answers` targets and runs only what leads to them.
-    pub(super) fn capturing(retain_graph: bool, needed: Needed, answers: usize) -> Self {
-        Self { needed: Some(needed), captured: vec![None; answers], ..Self::new(retain_graph) }
+    /// The call, capturing the gradients of `answers` targets and running only what leads to them.
+    pub(super) fn capturing(self, needed: Needed, answers: usize) -> Self {
+        Self { needed: Some(needed), captured: vec![None; answers], ..self }
     }
 
     /// Admits a seed to a root.
     pub(super) fn seed(&mut self, root: &'g Edge<E>, seed: DynTensor<E>) -> Result<()> {
-        self.send(Sender::Seed, root, seed)
+        let seed = admit_gradient(self.policy, Sender::Seed, root, seed)?;
+        if self.wants(root) { self.send(root, seed) } else { Ok(()) }
     }
 
-    fn send(&mut self, sender: Sender<'_, E>, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
-        if self.needed.as_ref().is_some_and(|needed| !needed.wants(edge)) {
-            return Ok(());
-        }
-        let grad = admit_gradient(sender, edge, grad)?;
+    fn wants(&self, edge: &Edge<E>) -> bool {
+        self.needed.as_ref().is_none_or(|needed| needed.wants(edge))
+    }
+
+    /// Adds an admitted gradient to the sum at the end of an edge.
+    fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
         let node = edge.node();
         let pending = self.pending.entry(node.sequence_nr()).or_insert_with(|| {
             let sums = node.inputs().iter().map(|_| Sum::default()).collect();
@@ -116,6 +120,9 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             for (sum, metadata) in sums.into_iter().zip(node.inputs()) {
                 grads.push(sum.deliver(metadata.contract().grad_dtype)?);
             }
+            if let Some(hooks) = node.existing_hooks() {
+                hooks.run_tensor_hooks(node, &mut grads)?;
+            }
             if let Some(needed) = &self.needed {
                 for &(input_nr, answer) in needed.captured.get(&sequence_nr).into_iter().flatten() {
                     self.captured[answer].clone_from(&grads[input_nr as usize]);
@@ -129,25 +136,42 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         Ok(self.captured)
     }
 
-    /// Runs the backward of one node and sends on what it returns.
+    /// Runs the backward of one node, with the hooks before and after it, and sends on what it returns.
     fn step(&mut self, node: &'g NodeRef<E>, mut grads: Gradients<E>) -> Result<()> {
+        let hooks = node.existing_hooks();
+        if let Some(hooks) = hooks {
+            hooks.run_before(node, &mut grads)?;
+        }
         if node.step().materializes_grads() {
             materialize(node, &mut grads)?;
         }
+        let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
         let call = BackwardCall { node, retain_graph: self.retain_graph, needed: self.needed.as_ref() };
         let returned = run_step(node, &call, grads)?;
-        let returned = checked_count(node, returned)?;
-        for (position, (grad, origin)) in returned.into_iter().zip(node.next_edges()).enumerate() {
-            match (grad, origin) {
-                (Some(grad), Origin::Edge(edge)) => self.send(Sender::Node(node, position), edge, grad)?,
-                (Some(_), Origin::Absent) => {
-                    return Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))));
-                }
-                // Nobody asked for the gradient of this input.
-                (Some(_), Origin::Data | Origin::Cut(_)) | (None, _) => {}
+        let mut admitted = self.admit(node, checked_count(node, returned)?)?;
+        if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
+            hooks.run_after(node, &mut admitted, &grad_outputs)?;
+        }
+        for (grad, origin) in admitted.into_iter().zip(node.next_edges()) {
+            if let (Some(grad), Origin::Edge(edge)) = (grad, origin) {
+                self.send(edge, grad)?;
             }
         }
         Ok(())
+    }
+
+    /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
+    fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>) -> Result<Gradients<E>> {
+        let admit = |(position, (grad, origin)): (usize, (Option<DynTensor<E>>, &Origin<E>))| match (grad, origin) {
+            (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
+                admit_gradient(self.policy, Sender::Node(node, position), edge, grad).map(Some)
+            }
+            (Some(_), Origin::Absent) => {
+                Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
+            }
+            _ => Ok(None),
+        };
+        returned.into_iter().zip(node.next_edges()).enumerate().map(admit).collect()
     }
 }
 

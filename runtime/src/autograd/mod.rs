@@ -9,6 +9,7 @@ mod backward;
 mod edge;
 pub mod grad_mode;
 pub(crate) mod graph_task;
+mod hooks;
 mod input_buffer;
 mod metadata;
 mod node;
@@ -17,6 +18,7 @@ mod saved;
 mod tensor;
 
 pub use backward::{BackwardOptions, backward, grad};
+pub use hooks::HookHandle;
 pub use edge::{Cut, Edge, Origin};
 pub use metadata::InputMetadata;
 pub use node::{BackwardCall, BackwardStep, Node, NodeRef};

@@ -2,12 +2,13 @@
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::accumulate_grad::AccumulateGrad;
 use super::edge::{Edge, Origin};
+use super::hooks::NodeHooks;
 use super::metadata::InputMetadata;
 use super::tensor::Gradients;
 use crate::engine::Engine;
@@ -80,6 +81,8 @@ pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
     sequence_nr: u64,
     next_edges: SmallVec<[Origin<E>; 2]>,
     inputs: SmallVec<[InputMetadata; 1]>,
+    // Made when the first hook is registered: a node without hooks pays one empty pointer.
+    hooks: OnceLock<Box<NodeHooks<E>>>,
     step: S,
 }
 
@@ -91,7 +94,7 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
         inputs: SmallVec<[InputMetadata; 1]>,
     ) -> NodeRef<E> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { sequence_nr, next_edges, inputs, step })
+        Arc::new(Self { sequence_nr, next_edges, inputs, hooks: OnceLock::new(), step })
     }
 }
 
@@ -114,6 +117,14 @@ impl<E: Engine> Node<E> {
     /// What is known of each gradient it receives.
     pub fn inputs(&self) -> &[InputMetadata] {
         &self.inputs
+    }
+
+    pub(super) fn hooks(&self) -> &NodeHooks<E> {
+        self.hooks.get_or_init(|| Box::new(NodeHooks::new(self.inputs.len())))
+    }
+
+    pub(super) fn existing_hooks(&self) -> Option<&NodeHooks<E>> {
+        self.hooks.get().map(|hooks| &**hooks)
     }
 
     pub(super) fn step(&self) -> &dyn BackwardStep<E> {

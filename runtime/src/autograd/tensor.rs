@@ -157,9 +157,10 @@ impl<E: Engine> DynTensor<E> {
         Ok(Self { array: self.array.clone(), origin: Origin::Edge(Edge::new(node, 0)) })
     }
 
-    /// The gradient that backward calls have accumulated in this leaf; `None` before the first, and on other tensors.
+    /// The gradient that backward calls have accumulated in this leaf, or that [`retain_grad`](Self::retain_grad) asked
+    /// to keep; `None` before the first, and on other tensors.
     pub fn grad(&self) -> Option<Self> {
-        self.leaf().and_then(AccumulateGrad::grad)
+        self.leaf().map_or_else(|| self.retained_grad(), AccumulateGrad::grad)
     }
 
     /// Forgets the accumulated gradient, so that the next backward starts afresh.

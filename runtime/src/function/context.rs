@@ -6,7 +6,7 @@ use core::fmt;
 use smallvec::SmallVec;
 
 use crate::autograd::DynTensor;
-use crate::contract::{GradContract, GradDType};
+use crate::contract::{GradContract, GradDType, Policy};
 use crate::dtype::DType;
 use crate::engine::{Array, Cpu, Engine};
 use crate::error::{Error, Place, Result};
@@ -40,6 +40,7 @@ pub(super) struct Declarations {
     carries: bool,
     non_differentiable: SmallVec<[usize; 4]>,
     saved: bool,
+    policy: Policy,
     // A mistake is reported by `apply` even if the forward ignored it.
     mistake: Option<Error>,
 }
@@ -94,6 +95,12 @@ impl<E: Engine> Context<E> {
     /// operations do. [`set_output_grad_dtype`](Self::set_output_grad_dtype) wins over it.
     pub fn carry_grad_dtype(&mut self) {
         self.declarations.carries = true;
+    }
+
+    /// Decides what a gradient gets that comes to an output in another dtype than the declared one: converted (the
+    /// default), or refused with an error, before backward runs. Without a declaration the output's own dtype counts.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.declarations.policy = policy;
     }
 
     /// Marks outputs, by position, as having no gradient.
@@ -207,6 +214,7 @@ impl Declarations {
         let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
         let resolve = |(position, output): (usize, &DynTensor<E>)| {
             let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
+            let policy = self.policy;
             let dtype = output.array().dtype();
             match declared {
                 Some(GradDType::Exactly(_)) if self.non_differentiable.contains(&position) => {
@@ -214,9 +222,9 @@ impl Declarations {
                 }
                 _ if self.non_differentiable.contains(&position) => Ok(None),
                 Some(GradDType::Any) if !dtype.is_float() => Ok(None),
-                Some(grad_dtype) => Ok(Some(GradContract::declared(grad_dtype))),
+                Some(grad_dtype) => Ok(Some(GradContract { policy, ..GradContract::declared(grad_dtype) })),
                 None if self.carries => Ok(GradContract::carried(dtype, carried.clone())),
-                None => Ok(dtype.is_float().then(|| GradContract::default_of(dtype))),
+                None => Ok(dtype.is_float().then(|| GradContract { policy, ..GradContract::default_of(dtype) })),
             }
         };
         outputs.iter().enumerate().map(resolve).collect()
