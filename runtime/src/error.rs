@@ -322,6 +322,10 @@ pub enum Error {
         got: String,
     },
 
+    /// A node created by a hook that is being shown another one.
+    #[error("a node creation hook created a node (`{0}`); it may only observe the node it is shown")]
+    NodeInCreationHook(String),
+
     // User code.
     /// An error inside `forward` or `backward` of a Function.
     #[error("in {phase} of `{function}`: {source}")]

@@ -22,7 +22,7 @@ pub struct AccumulateGrad<E: Engine> {
 }
 
 impl<E: Engine> AccumulateGrad<E> {
-    pub(super) fn record(array: &E::Array, contract: GradContract) -> NodeRef<E> {
+    pub(super) fn record(array: &E::Array, contract: GradContract) -> Result<NodeRef<E>> {
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
         Node::record(Self { array: array.clone(), grad: Mutex::new(None) }, smallvec![], smallvec![metadata])
     }

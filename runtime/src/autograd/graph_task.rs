@@ -162,15 +162,16 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
     fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>) -> Result<Gradients<E>> {
-        let admit = |(position, (grad, origin)): (usize, (Option<DynTensor<E>>, &Origin<E>))| match (grad, origin) {
-            (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
-                admit_gradient(self.policy, Sender::Node(node, position), edge, grad).map(Some)
-            }
-            (Some(_), Origin::Absent) => {
-                Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
-            }
-            _ => Ok(None),
-        };
+        let admit =
+            |(position, (grad, origin)): (usize, (Option<DynTensor<E>>, &Origin<E>))| match (grad, origin) {
+                (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
+                    admit_gradient(self.policy, Sender::Node(node, position), edge, grad).map(Some)
+                }
+                (Some(_), Origin::Absent) => {
+                    Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
+                }
+                _ => Ok(None),
+            };
         returned.into_iter().zip(node.next_edges()).enumerate().map(admit).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Functions of the user's that see gradients on their way: at a tensor, before and after a node, at a leaf when it has
 //! accumulated. They see the declared dtype and may replace a gradient, but not change its dtype or shape.
 
+use core::any::Any;
 use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,7 +19,8 @@ pub(super) type TensorHook<E> = dyn Fn(&DynTensor<E>) -> Result<Option<DynTensor
 pub(super) type PreHook<E> = dyn Fn(&Gradients<E>) -> Result<Option<Gradients<E>>> + Send + Sync;
 
 /// A hook after a node: sees the gradients of its inputs, admitted to their edges, and of its outputs.
-pub(super) type PostHook<E> = dyn Fn(&Gradients<E>, &Gradients<E>) -> Result<Option<Gradients<E>>> + Send + Sync;
+pub(super) type PostHook<E> =
+    dyn Fn(&Gradients<E>, &Gradients<E>) -> Result<Option<Gradients<E>>> + Send + Sync;
 
 /// A hook at a leaf whose gradient has just grown.
 pub(super) type LeafHook<E> = dyn Fn(&DynTensor<E>) -> Result<()> + Send + Sync;
@@ -88,8 +90,12 @@ impl fmt::Debug for HookHandle {
     }
 }
 
-/// All hooks of one node.
+/// Values that users attached to a node.
+type Metadata = BTreeMap<String, Arc<dyn Any + Send + Sync>>;
+
+/// All that users have attached to one node: hooks and metadata.
 pub(super) struct NodeHooks<E: Engine> {
+    metadata: Mutex<Metadata>,
     /// By input of the node, that is by output of its forward.
     tensor: Vec<Registry<TensorHook<E>>>,
     retained: Vec<Mutex<Retained<E>>>,
@@ -107,12 +113,21 @@ enum Retained<E: Engine> {
 impl<E: Engine> NodeHooks<E> {
     pub(super) fn new(inputs: usize) -> Self {
         Self {
+            metadata: Mutex::default(),
             tensor: (0..inputs).map(|_| Registry::default()).collect(),
             retained: (0..inputs).map(|_| Mutex::new(Retained::No)).collect(),
             before: Registry::default(),
             after: Registry::default(),
             leaf: Registry::default(),
         }
+    }
+
+    pub(super) fn set_metadata(&self, name: &str, value: Arc<dyn Any + Send + Sync>) {
+        self.metadata.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value);
+    }
+
+    pub(super) fn metadata(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.metadata.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// Runs the hooks of each tensor, and keeps the gradients that were asked to be kept.
@@ -285,10 +300,8 @@ impl<E: Engine> DynTensor<E> {
         &self,
         hook: impl Fn(&Self) -> Result<()> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
-        let not_a_leaf = || Error::NotALeaf {
-            call: "register_post_accumulate_grad_hook",
-            producer: self.describe(),
-        };
+        let not_a_leaf =
+            || Error::NotALeaf { call: "register_post_accumulate_grad_hook", producer: self.describe() };
         let edge = self.origin().edge().filter(|_| self.leaf().is_some()).ok_or_else(not_a_leaf)?;
         Ok(edge.node().hooks().leaf.add(Arc::new(hook)))
     }

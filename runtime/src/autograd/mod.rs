@@ -6,6 +6,7 @@
 mod accumulate_grad;
 mod admission;
 mod backward;
+mod creation_hook;
 mod edge;
 pub mod grad_mode;
 pub(crate) mod graph_task;
@@ -18,8 +19,9 @@ mod saved;
 mod tensor;
 
 pub use backward::{BackwardOptions, backward, grad};
-pub use hooks::HookHandle;
+pub use creation_hook::node_creation_hook;
 pub use edge::{Cut, Edge, Origin};
+pub use hooks::HookHandle;
 pub use metadata::InputMetadata;
 pub use node::{BackwardCall, BackwardStep, Node, NodeRef};
 pub use pass_through::saved_intermediate;

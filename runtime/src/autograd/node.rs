@@ -1,5 +1,6 @@
 //! A node: one backward step, recorded when its forward ran.
 
+use core::any::Any;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::accumulate_grad::AccumulateGrad;
+use super::creation_hook;
 use super::edge::{Edge, Origin};
 use super::hooks::NodeHooks;
 use super::metadata::InputMetadata;
@@ -88,13 +90,19 @@ pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
 
 impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     /// Records a step. `next_edges` has the origin of each input of the forward, `inputs` the metadata of each output.
+    ///
+    /// # Errors
+    /// Those of node creation hooks.
     pub fn record(
         step: S,
         next_edges: SmallVec<[Origin<E>; 2]>,
         inputs: SmallVec<[InputMetadata; 1]>,
-    ) -> NodeRef<E> {
+    ) -> Result<NodeRef<E>> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { sequence_nr, next_edges, inputs, hooks: OnceLock::new(), step })
+        let node: NodeRef<E> =
+            Arc::new(Self { sequence_nr, next_edges, inputs, hooks: OnceLock::new(), step });
+        creation_hook::announce(&node)?;
+        Ok(node)
     }
 }
 
@@ -117,6 +125,16 @@ impl<E: Engine> Node<E> {
     /// What is known of each gradient it receives.
     pub fn inputs(&self) -> &[InputMetadata] {
         &self.inputs
+    }
+
+    /// Attaches a value to this node under a name, replacing an earlier one.
+    pub fn set_metadata<T: Any + Send + Sync>(&self, name: &str, value: T) {
+        self.hooks().set_metadata(name, Arc::new(value));
+    }
+
+    /// The value attached under a name, if it is a `T`.
+    pub fn metadata<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        self.existing_hooks()?.metadata(name)?.downcast().ok()
     }
 
     pub(super) fn hooks(&self) -> &NodeHooks<E> {

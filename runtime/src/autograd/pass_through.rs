@@ -38,7 +38,7 @@ impl<E: Engine> BackwardStep<E> for PassThrough {
 }
 
 /// Records `array` as the result of a [`PassThrough`] of `inputs`, with the gradient dtype that they carry.
-fn record<E: Engine>(name: &'static str, array: E::Array, inputs: &[&DynTensor<E>]) -> DynTensor<E> {
+fn record<E: Engine>(name: &'static str, array: E::Array, inputs: &[&DynTensor<E>]) -> Result<DynTensor<E>> {
     let dtype = array.dtype();
     record_as(name, array, inputs, |grad_dtypes| GradContract::carried(dtype, grad_dtypes.iter().copied()))
 }
@@ -49,19 +49,19 @@ fn record_as<E: Engine>(
     array: E::Array,
     inputs: &[&DynTensor<E>],
     contract: impl FnOnce(&[GradDType]) -> Option<GradContract>,
-) -> DynTensor<E> {
+) -> Result<DynTensor<E>> {
     if !grad_mode::is_enabled() || !inputs.iter().any(|input| input.requires_grad()) {
-        return DynTensor::with_origin(array, Origin::of_unrecorded(inputs.iter().copied()));
+        return Ok(DynTensor::with_origin(array, Origin::of_unrecorded(inputs.iter().copied())));
     }
     let tracked = inputs.iter().filter_map(|input| input.origin().edge());
     let grad_dtypes: SmallVec<[_; 2]> = tracked.map(|edge| edge.metadata().contract().grad_dtype).collect();
     let Some(contract) = contract(&grad_dtypes) else {
-        return DynTensor::with_origin(array, Origin::Cut(Cut::Function { function: name, position: 0 }));
+        return Ok(DynTensor::with_origin(array, Origin::Cut(Cut::Function { function: name, position: 0 })));
     };
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
     let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
-    let node = Node::record(PassThrough { name }, next_edges, smallvec![metadata]);
-    DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0)))
+    let node = Node::record(PassThrough { name }, next_edges, smallvec![metadata])?;
+    Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
 /// `lhs + rhs` in the dtype of `lhs`, in place if nobody else holds it.
@@ -70,7 +70,7 @@ pub(super) fn add<E: Engine>(lhs: DynTensor<E>, rhs: &DynTensor<E>) -> Result<Dy
         return Ok(DynTensor::from_array(lhs.into_array().accumulate(rhs.array())?));
     }
     let sum = lhs.array().clone().accumulate(rhs.array())?;
-    Ok(record("Accumulate", sum, &[&lhs, rhs]))
+    record("Accumulate", sum, &[&lhs, rhs])
 }
 
 impl<E: Engine> DynTensor<E> {
@@ -100,7 +100,7 @@ impl<E: Engine> DynTensor<E> {
                 Origin::Cut(Cut::Function { function: "Cast", position: 0 }),
             ));
         }
-        Ok(record("Cast", array, &[self]))
+        record("Cast", array, &[self])
     }
 }
 
@@ -118,7 +118,7 @@ impl<E: Engine> DynTensor<E> {
         }
         let contract = GradContract::declared(grad_dtype);
         let array = self.array().clone();
-        Ok(record_as("WithGradDType", array, &[self], |_| Some(contract)))
+        record_as("WithGradDType", array, &[self], |_| Some(contract))
     }
 }
 
@@ -147,9 +147,12 @@ impl<E: Engine> BackwardStep<E> for Unknown {
 
 /// A value that `function` computed inside its forward and saved: its own derivative is not recorded anywhere, so a
 /// gradient that flows into it is an error instead of a wrong number.
-pub fn saved_intermediate<E: Engine>(function: &'static str, array: E::Array) -> DynTensor<E> {
+///
+/// # Errors
+/// Those of node creation hooks.
+pub fn saved_intermediate<E: Engine>(function: &'static str, array: E::Array) -> Result<DynTensor<E>> {
     let contract = GradContract::default_of(array.dtype());
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-    let node = Node::record(Unknown { function }, smallvec![], smallvec![metadata]);
-    DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0)))
+    let node = Node::record(Unknown { function }, smallvec![], smallvec![metadata])?;
+    Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }

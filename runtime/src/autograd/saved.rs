@@ -8,6 +8,7 @@ use super::node::NodeRef;
 use super::pass_through::saved_intermediate;
 use super::tensor::DynTensor;
 use crate::engine::{Array, Engine};
+use crate::error::Result;
 
 /// A tensor saved by a forward.
 pub enum SavedTensor<E: Engine> {
@@ -46,8 +47,11 @@ impl<E: Engine> SavedTensor<E> {
     }
 
     /// The tensor again, for the backward of `node`.
-    pub fn unpack(&self, node: &NodeRef<E>) -> DynTensor<E> {
-        match self {
+    ///
+    /// # Errors
+    /// Those of node creation hooks.
+    pub fn unpack(&self, node: &NodeRef<E>) -> Result<DynTensor<E>> {
+        Ok(match self {
             Self::Plain(tensor) => tensor.clone(),
             Self::Output { array, position } => DynTensor::with_origin(
                 array.clone(),
@@ -55,10 +59,10 @@ impl<E: Engine> SavedTensor<E> {
             ),
             // What its derivative would be matters only if this backward is recorded.
             Self::Intermediate(array) if grad_mode::is_enabled() => {
-                saved_intermediate(node.name(), array.clone())
+                saved_intermediate(node.name(), array.clone())?
             }
             Self::Intermediate(array) => DynTensor::from_array(array.clone()),
-        }
+        })
     }
 }
 

@@ -153,7 +153,7 @@ impl<E: Engine> DynTensor<E> {
         if let Some(dtype) = contract.grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
             return not_float(dtype);
         }
-        let node = AccumulateGrad::record(&self.array, contract);
+        let node = AccumulateGrad::record(&self.array, contract)?;
         Ok(Self { array: self.array.clone(), origin: Origin::Edge(Edge::new(node, 0)) })
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn apply_optional<E: Engine, F: Function<E>>(
     let outputs = run_forward(&function, &mut ctx, inputs)?;
     let contracts = ctx.declarations.resolve(name, &outputs, inputs)?;
     if ctx.needs_input_grad.contains(&true) {
-        Ok(record(function, ctx, inputs, outputs, &contracts))
+        record(function, ctx, inputs, outputs, &contracts)
     } else {
         Ok(unrecorded(inputs, outputs))
     }
@@ -69,7 +69,7 @@ fn record<E: Engine, F: Function<E>>(
     inputs: &[Option<&DynTensor<E>>],
     outputs: Outputs<E>,
     contracts: &[Option<GradContract>],
-) -> Outputs<E> {
+) -> Result<Outputs<E>> {
     let name = ctx.function;
     let differentiable = |position: usize| contracts[position].is_some();
     let saved = match ctx.saved {
@@ -90,7 +90,7 @@ fn record<E: Engine, F: Function<E>>(
         // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
         InputMetadata::new(shape, dtype, contract.unwrap_or(GradContract::default_of(dtype)))
     });
-    let node = Node::record(step, next_edges.collect(), metadata.collect());
+    let node = Node::record(step, next_edges.collect(), metadata.collect())?;
     let with_origin = |(position, (output, contract)): (usize, (DynTensor<E>, &Option<GradContract>))| {
         let origin = match contract {
             Some(_) => Origin::Edge(Edge::new(node.clone(), position as u32)),
@@ -98,7 +98,7 @@ fn record<E: Engine, F: Function<E>>(
         };
         DynTensor::with_origin(output.into_array(), origin)
     };
-    outputs.into_iter().zip(contracts).enumerate().map(with_origin).collect()
+    Ok(outputs.into_iter().zip(contracts).enumerate().map(with_origin).collect())
 }
 
 /// Gives outputs that are not recorded the reason why.

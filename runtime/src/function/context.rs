@@ -224,7 +224,9 @@ impl Declarations {
                 Some(GradDType::Any) if !dtype.is_float() => Ok(None),
                 Some(grad_dtype) => Ok(Some(GradContract { policy, ..GradContract::declared(grad_dtype) })),
                 None if self.carries => Ok(GradContract::carried(dtype, carried.clone())),
-                None => Ok(dtype.is_float().then(|| GradContract { policy, ..GradContract::default_of(dtype) })),
+                None => {
+                    Ok(dtype.is_float().then(|| GradContract { policy, ..GradContract::default_of(dtype) }))
+                }
             }
         };
         outputs.iter().enumerate().map(resolve).collect()

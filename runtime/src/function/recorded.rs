@@ -24,17 +24,19 @@ pub(super) struct Recorded<E: Engine, F> {
 
 impl<E: Engine, F: Function<E>> Recorded<E, F> {
     /// The context for one backward.
-    fn context(&self, call: &BackwardCall<'_, E>) -> Context<E> {
+    fn context(&self, call: &BackwardCall<'_, E>) -> Result<Context<E>> {
         let inputs = 0..call.node.next_edges().len();
         let needs_input_grad = inputs.map(|position| call.needs_input_grad(position)).collect();
         let mut ctx = Context::new(self.function.name(), needs_input_grad);
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         ctx.saved = match &*saved {
-            Some(tensors) => Saved::Kept(tensors.iter().map(|tensor| tensor.unpack(call.node)).collect()),
+            Some(tensors) => {
+                Saved::Kept(tensors.iter().map(|tensor| tensor.unpack(call.node)).collect::<Result<_>>()?)
+            }
             None => Saved::Freed,
         };
         ctx.stored.clone_from(&self.stored);
-        ctx
+        Ok(ctx)
     }
 
     /// Frees the saved tensors. A Function that saved none can be run again.
@@ -53,7 +55,7 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
     }
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-        let ctx = self.context(call);
+        let ctx = self.context(call)?;
         let returned = self.function.backward(&ctx, grads)?;
         if !call.retain_graph {
             self.free();

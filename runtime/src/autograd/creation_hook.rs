@@ -1,0 +1,94 @@
+//! A scope that sees every node as it is created, to attach metadata or register hooks.
+//!
+//! An extension point for metadata. It has nothing to do with the dtype contract: it sees it, and cannot change it.
+
+use core::any::Any;
+use core::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::node::NodeRef;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// A hook with the engine erased: the argument is a `NodeRef<E>` of some engine.
+type ErasedHook = Rc<dyn Fn(&dyn Any) -> Result<()>>;
+
+thread_local! {
+    static HOOKS: RefCell<Vec<ErasedHook>> = const { RefCell::new(Vec::new()) };
+    // How many hooks there are; read for each node, so kept apart from the list.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+    static RUNNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Takes the innermost hook off again, also when a panic passes.
+struct Scope;
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        HOOKS.with(|hooks| hooks.borrow_mut().pop());
+        COUNT.set(COUNT.get() - 1);
+    }
+}
+
+/// Says that a hook runs, until it has returned or panicked.
+struct Running;
+
+impl Running {
+    fn enter() -> Self {
+        RUNNING.set(true);
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(false);
+    }
+}
+
+/// Runs `body`; every node of engine `E` that this thread creates in it is shown to `hook`, once, when it is complete.
+///
+/// Scopes nest, the outermost hook first. Leaves are nodes too, and so are nodes of a backward with `create_graph`. An
+/// error of the hook is an error of the operation that created the node, which is then not recorded. A hook that creates
+/// a node itself gets an error.
+///
+/// # Examples
+/// ```
+/// use gradpact::prelude::*;
+///
+/// let x = DynTensor::from_vec(vec![2.0_f32], [1])?.requiring_grad()?;
+/// let name = |node: &gradpact::autograd::NodeRef<gradpact::Cpu>| {
+///     node.set_metadata("layer", "first".to_owned());
+///     Ok(())
+/// };
+/// let y = gradpact::autograd::node_creation_hook(name, || x.mul(&x))?;
+/// let node = y.grad_fn().unwrap();
+/// assert_eq!(node.metadata::<String>("layer").as_deref().map(String::as_str), Some("first"));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn node_creation_hook<E: Engine, R>(
+    hook: impl Fn(&NodeRef<E>) -> Result<()> + 'static,
+    body: impl FnOnce() -> R,
+) -> R {
+    let erased = move |node: &dyn Any| node.downcast_ref::<NodeRef<E>>().map_or(Ok(()), &hook);
+    HOOKS.with(|hooks| hooks.borrow_mut().push(Rc::new(erased)));
+    COUNT.set(COUNT.get() + 1);
+    let _scope = Scope;
+    body()
+}
+
+/// Shows a new node to the hooks of this thread.
+pub(super) fn announce<E: Engine>(node: &NodeRef<E>) -> Result<()> {
+    if COUNT.get() == 0 { Ok(()) } else { run_hooks(node) }
+}
+
+#[cold]
+fn run_hooks<E: Engine>(node: &NodeRef<E>) -> Result<()> {
+    if RUNNING.get() {
+        return Err(Error::NodeInCreationHook(node.name().to_owned()));
+    }
+    let _running = Running::enter();
+    // A copy: a hook may open a scope of its own.
+    let hooks = HOOKS.with(|hooks| hooks.borrow().clone());
+    hooks.iter().try_for_each(|hook| hook(node))
+}
