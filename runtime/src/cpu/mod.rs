@@ -7,7 +7,7 @@ pub(crate) mod kernels;
 mod layout;
 pub mod ops;
 mod tensor;
-mod views;
+pub(crate) mod views;
 
 pub use array::Array;
 pub use kernels::Generator;

@@ -2,14 +2,14 @@
 
 use core::fmt;
 
-use super::Array;
+use super::{Array, Generator, kernels};
 use crate::autograd::DynTensor;
 use crate::contract::Source;
 use crate::dtype::{DType, Element};
 use crate::engine::Cpu;
 use crate::error::Result;
 use crate::shape::Shape;
-use crate::typed::{GradType, Tensor};
+use crate::typed::{Float, GradType, Tensor};
 
 impl DynTensor<Cpu> {
     /// Takes over `elements`, row-major, as a tensor of `shape`.
@@ -55,6 +55,38 @@ impl DynTensor<Cpu> {
     /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
     pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
         Self::full(shape, 1.0, dtype)
+    }
+
+    /// `start`, `start + step`, … up to but not including `end`, each rounded once to `dtype`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) if a number is not finite, or the end is never reached.
+    pub fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Self> {
+        kernels::arange(start, end, step, dtype).map(Self::from_array)
+    }
+
+    /// `steps` evenly spaced values from `start` to `end`, both included, each rounded once to `dtype`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Result<Self> {
+        kernels::linspace(start, end, steps, dtype).map(Self::from_array)
+    }
+
+    /// Random numbers, uniform in `[0, 1)`.
+    ///
+    /// # Errors
+    /// [`Error::DType`](crate::Error::DType) of integers, [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn rand(shape: impl Into<Shape>, dtype: DType, generator: &mut Generator) -> Result<Self> {
+        kernels::rand(&shape.into(), dtype, generator).map(Self::from_array)
+    }
+
+    /// Random numbers, normally distributed with mean 0 and variance 1.
+    ///
+    /// # Errors
+    /// [`Error::DType`](crate::Error::DType) of integers, [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn randn(shape: impl Into<Shape>, dtype: DType, generator: &mut Generator) -> Result<Self> {
+        kernels::randn(&shape.into(), dtype, generator).map(Self::from_array)
     }
 
     /// A copy of the elements, row-major. Nothing is converted.
@@ -129,6 +161,22 @@ impl<D: Element, G: GradType> Tensor<D, G, Cpu> {
         Self::full(shape, 1.0)
     }
 
+    /// `start`, `start + step`, … up to but not including `end`, each rounded once.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](crate::Error::Argument) if a number is not finite, or the end is never reached.
+    pub fn arange(start: f64, end: f64, step: f64) -> Result<Self> {
+        DynTensor::arange(start, end, step, D::DTYPE).map(Self::wrap)
+    }
+
+    /// `steps` evenly spaced values from `start` to `end`, both included, each rounded once.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn linspace(start: f64, end: f64, steps: usize) -> Result<Self> {
+        DynTensor::linspace(start, end, steps, D::DTYPE).map(Self::wrap)
+    }
+
     /// A copy of the elements, row-major.
     ///
     /// # Errors
@@ -143,6 +191,24 @@ impl<D: Element, G: GradType> Tensor<D, G, Cpu> {
     /// [`Error::Shape`](crate::Error::Shape) if there is not exactly one.
     pub fn item(&self) -> Result<D> {
         self.as_dyn().item()
+    }
+}
+
+impl<D: Float, G: GradType> Tensor<D, G, Cpu> {
+    /// Random numbers, uniform in `[0, 1)`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn rand(shape: impl Into<Shape>, generator: &mut Generator) -> Result<Self> {
+        DynTensor::rand(shape, D::DTYPE, generator).map(Self::wrap)
+    }
+
+    /// Random numbers, normally distributed with mean 0 and variance 1.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow).
+    pub fn randn(shape: impl Into<Shape>, generator: &mut Generator) -> Result<Self> {
+        DynTensor::randn(shape, D::DTYPE, generator).map(Self::wrap)
     }
 }
 

@@ -113,7 +113,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Element;
     use crate::shape::Shape;
 
     fn f32s(values: &[f32]) -> Array {

@@ -229,6 +229,14 @@ pub(crate) fn cat(arrays: &[Array], axis: isize) -> Result<Array> {
     Ok(Array::from_buffer(buffer, shape))
 }
 
+/// Zeros before and behind, along `axis`.
+pub(crate) fn pad(array: &Array, axis: isize, before: usize, after: usize) -> Result<Array> {
+    let operation = "pad";
+    let index = axis_of(operation, array.shape(), axis)?;
+    let zeros = |extent| Array::zeros(array.shape().with_extent(index, extent), array.dtype());
+    cat(&[zeros(before)?, array.clone(), zeros(after)?], index as isize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,6 @@ pub(crate) trait Real:
     /// 1/√2.
     const FRAC_1_SQRT_2: Self;
 
-    fn abs(self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
@@ -37,10 +36,6 @@ macro_rules! real {
             const ONE: Self = 1.0;
             const HALF: Self = 0.5;
             const FRAC_1_SQRT_2: Self = core::$type::consts::FRAC_1_SQRT_2;
-
-            fn abs(self) -> Self {
-                self.abs()
-            }
 
             fn exp(self) -> Self {
                 self.exp()

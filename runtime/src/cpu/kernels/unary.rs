@@ -72,8 +72,6 @@ unary! {
     sin = Sin: |x| x.sin();
     /// The cosine.
     cos = Cos: |x| x.cos();
-    /// `1 / x`.
-    reciprocal = Reciprocal: |x| R::ONE / x;
 }
 
 /// A function that has integer values for integers.

@@ -51,7 +51,7 @@ unary_function! {
     Relu saves output, |this, x| kernels::relu(x),
     |this, grad, y| {
         let zero = DynTensor::scalar(0.0, grad.dtype());
-        grad.choose(&y.gt(&zero)?, &zero)
+        y.gt(&zero)?.where_cond(&grad, &zero)
     }
 }
 

@@ -222,13 +222,13 @@ impl Function<Cpu> for Pow {
         let zero = DynTensor::scalar(0.0, base.dtype());
         let by_base = || {
             let slope = exponent.mul(&base.pow(&exponent.sub_scalar(1.0)?)?)?;
-            grad.mul(&zero.choose(&exponent.eq(&zero)?, &slope)?)
+            grad.mul(&exponent.eq(&zero)?.where_cond(&zero, &slope)?)
         };
         let by_exponent = || {
             let slope = base.pow(&exponent)?.mul(&base.ln()?)?;
             // Zero to a power that is not negative stays zero (or one) nearby.
             let flat = kernels::mul(base.eq(&zero)?.array(), exponent.ge(&zero)?.array())?;
-            grad.mul(&zero.choose(&DynTensor::from_array(flat), &slope)?)
+            grad.mul(&DynTensor::from_array(flat).where_cond(&zero, &slope)?)
         };
         both(ctx, &self.0, by_base, by_exponent)
     }

@@ -5,6 +5,7 @@
 
 mod activation;
 mod arithmetic;
+mod broadcast;
 mod compare;
 mod elementary;
 mod extremum;

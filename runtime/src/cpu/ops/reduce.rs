@@ -1,4 +1,4 @@
-//! Sum and mean, over all elements or along axes, and the way back: broadcasting. Extrema are in `extremum`.
+//! Sum and mean, over all elements or along axes. The way back is in `broadcast`, extrema are in `extremum`.
 
 use super::{Unary, apply_one, only};
 use crate::autograd::{DynTensor, Gradients, Outputs};
@@ -21,7 +21,7 @@ pub(super) struct Reduction {
 }
 
 impl Reduction {
-    fn axes(&self) -> Option<&[isize]> {
+    pub(super) fn axes(&self) -> Option<&[isize]> {
         self.axes.as_deref()
     }
 
@@ -107,7 +107,100 @@ impl DynTensor<Cpu> {
     }
 }
 
+/// Mean over some axes; `shape` is the input's.
+struct Mean {
+    reduction: Reduction,
+    shape: Shape,
+}
+
+impl Function<Cpu> for Mean {
+    fn name(&self) -> &'static str {
+        "Mean"
+    }
+
+    fn forward(&self, ctx: &mut Context<Cpu>, inputs: &Inputs<'_, Cpu>) -> Result<Outputs<Cpu>> {
+        ctx.carry_grad_dtype();
+        let Reduction { keepdim, dtype, .. } = self.reduction;
+        let mean = kernels::mean(inputs.get(0)?.array(), self.reduction.axes(), keepdim, dtype)?;
+        Ok(DynTensor::from_array(mean).into())
+    }
+
+    fn backward(&self, ctx: &Context<Cpu>, grads: Gradients<Cpu>) -> Result<Gradients<Cpu>> {
+        let grad = only(ctx, grads)?;
+        let kept = self.reduction.kept("mean", &self.shape)?;
+        let count = self.shape.element_count() as f64 / kept.element_count() as f64;
+        Ok(grad.div_scalar(count)?.reshape(kept)?.broadcast_to(self.shape.clone())?.into())
+    }
+
+    fn is_built_in(&self) -> bool {
+        true
+    }
+}
+
+impl DynTensor<Cpu> {
+    fn mean_by(&self, reduction: Reduction) -> Result<Self> {
+        apply_one(Mean { reduction, shape: self.shape().clone() }, &[self])
+    }
+
+    /// The mean of all elements, of shape `[]`; of none it is NaN.
+    ///
+    /// # Dtypes
+    /// That of the input, which must be floating. 8- and 16-bit floats are summed and divided in `f32` and rounded once.
+    ///
+    /// # Errors
+    /// [`Error::DType`](crate::Error::DType) of integers: choose a dtype with [`mean_in`](Self::mean_in).
+    ///
+    /// # Gradient
+    /// `dx = G / n`, broadcast.
+    ///
+    /// # Source
+    /// PyTorch `derivatives.yaml`, `mean`.
+    pub fn mean(&self) -> Result<Self> {
+        self.mean_by(Reduction::default())
+    }
+
+    /// The mean of all elements, formed and stored in a dtype at least as wide as `dtype`, without rounding in between.
+    ///
+    /// # Errors
+    /// [`Error::DType`](crate::Error::DType) if `dtype` is not floating.
+    pub fn mean_in(&self, dtype: DType) -> Result<Self> {
+        self.mean_by(Reduction { dtype: Some(dtype), ..Reduction::default() })
+    }
+
+    /// The means along `axes`, which stay with extent 1 if `keepdim`.
+    ///
+    /// # Errors
+    /// As [`mean`](Self::mean), [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
+    pub fn mean_axes(&self, axes: &[isize], keepdim: bool) -> Result<Self> {
+        self.mean_by(Reduction { axes: Some(axes.to_vec()), keepdim, dtype: None })
+    }
+
+    /// The means along `axes`, stored in `dtype`.
+    ///
+    /// # Errors
+    /// As [`mean_in`](Self::mean_in) and [`mean_axes`](Self::mean_axes).
+    pub fn mean_axes_in(&self, axes: &[isize], keepdim: bool, dtype: DType) -> Result<Self> {
+        self.mean_by(Reduction { axes: Some(axes.to_vec()), keepdim, dtype: Some(dtype) })
+    }
+}
+
 impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
+    /// The mean of all elements, of shape `[]`. See [`DynTensor::mean`].
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn mean(&self) -> Result<Unary<D, G>> {
+        self.as_dyn().mean().map(Tensor::wrap)
+    }
+
+    /// The means along `axes`, which stay with extent 1 if `keepdim`. See [`DynTensor::mean_axes`].
+    ///
+    /// # Errors
+    /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
+    pub fn mean_axes(&self, axes: &[isize], keepdim: bool) -> Result<Unary<D, G>> {
+        self.as_dyn().mean_axes(axes, keepdim).map(Tensor::wrap)
+    }
+
     /// The sum of all elements, of shape `[]`. See [`DynTensor::sum`].
     ///
     /// # Errors
@@ -136,112 +229,72 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
     {
         self.as_dyn().sum_in(T::DTYPE).map(Tensor::wrap)
     }
-}
 
-/// Sum to a smaller shape that broadcasts to the input's; `shape` is the input's.
-struct SumToShape {
-    target: Shape,
-    shape: Shape,
-}
-
-impl Function<Cpu> for SumToShape {
-    fn name(&self) -> &'static str {
-        "SumToShape"
-    }
-
-    fn forward(&self, ctx: &mut Context<Cpu>, inputs: &Inputs<'_, Cpu>) -> Result<Outputs<Cpu>> {
-        ctx.carry_grad_dtype();
-        Ok(DynTensor::from_array(kernels::sum_to_shape(inputs.get(0)?.array(), &self.target)?).into())
-    }
-
-    fn backward(&self, ctx: &Context<Cpu>, grads: Gradients<Cpu>) -> Result<Gradients<Cpu>> {
-        Ok(only(ctx, grads)?.broadcast_to(self.shape.clone())?.into())
-    }
-
-    fn is_built_in(&self) -> bool {
-        true
-    }
-}
-
-/// Repetition along axes of extent 1 and new leading axes; `shape` is the input's.
-struct BroadcastTo {
-    target: Shape,
-    shape: Shape,
-}
-
-impl Function<Cpu> for BroadcastTo {
-    fn name(&self) -> &'static str {
-        "BroadcastTo"
-    }
-
-    fn forward(&self, ctx: &mut Context<Cpu>, inputs: &Inputs<'_, Cpu>) -> Result<Outputs<Cpu>> {
-        ctx.carry_grad_dtype();
-        Ok(DynTensor::from_array(inputs.get(0)?.array().broadcast_to(&self.target)?).into())
-    }
-
-    fn backward(&self, ctx: &Context<Cpu>, grads: Gradients<Cpu>) -> Result<Gradients<Cpu>> {
-        Ok(only(ctx, grads)?.sum_to_shape(&self.shape)?.into())
-    }
-
-    fn is_built_in(&self) -> bool {
-        true
-    }
-}
-
-impl DynTensor<Cpu> {
-    /// The sum over the axes that broadcasting `shape` to this tensor's shape would repeat or add.
-    ///
-    /// # Dtypes
-    /// As [`sum`](Self::sum).
+    /// The sums along `axes`, formed and stored in `T`. See [`DynTensor::sum_axes_in`].
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if `shape` does not broadcast to this tensor's shape.
+    /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
+    pub fn sum_axes_in<T: Element>(&self, axes: &[isize], keepdim: bool) -> Result<Tensor<T, G::Output, Cpu>>
+    where
+        G: CastOver<T>,
+    {
+        self.as_dyn().sum_axes_in(axes, keepdim, T::DTYPE).map(Tensor::wrap)
+    }
+
+    /// The mean of all elements, formed and stored in `T`. See [`DynTensor::mean_in`].
     ///
-    /// # Gradient
-    /// `dx = G`, broadcast.
+    /// # Errors
+    /// None at present.
+    pub fn mean_in<T: Float>(&self) -> Result<Tensor<T, G::Output, Cpu>>
+    where
+        G: CastOver<T>,
+    {
+        self.as_dyn().mean_in(T::DTYPE).map(Tensor::wrap)
+    }
+
+    /// The means along `axes`, formed and stored in `T`. See [`DynTensor::mean_axes_in`].
     ///
-    /// # Source
-    /// PyTorch `sum_to_size`.
-    pub fn sum_to_shape(&self, shape: &Shape) -> Result<Self> {
-        if self.shape() == shape {
-            return Ok(self.clone());
+    /// # Errors
+    /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
+    pub fn mean_axes_in<T: Float>(&self, axes: &[isize], keepdim: bool) -> Result<Tensor<T, G::Output, Cpu>>
+    where
+        G: CastOver<T>,
+    {
+        self.as_dyn().mean_axes_in(axes, keepdim, T::DTYPE).map(Tensor::wrap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_double, f16s, f32s, f64s, gradient, values};
+    use crate::dtype::DType;
+
+    #[test]
+    fn gradients_agree_with_finite_differences_twice() {
+        let x = f64s(&[0.5, -1.5, 2.0, 0.1, 0.3, -0.4], [2, 3]);
+        let square = |x: crate::DynTensor| x.mul(&x);
+        check_double(&[&x], |x| square(x[0].sum()?));
+        check_double(&[&x], |x| square(x[0].sum_axes(&[1], false)?));
+        check_double(&[&x], |x| square(x[0].mean()?));
+        check_double(&[&x], |x| square(x[0].mean_axes(&[0], true)?));
+        check_double(&[&x], |x| square(x[0].mean_axes(&[-1, 0], false)?));
+    }
+
+    #[test]
+    fn a_chosen_dtype_keeps_a_tiny_gradient_from_vanishing() {
+        let x = f16s(&[1.0, 2.0], [2]).requiring_grad_in(crate::GradDType::Exactly(DType::F32)).unwrap();
+        for reduced in [x.sum_in(DType::F32), x.mean_in(DType::F32), x.sum_axes_in(&[0], false, DType::F32)] {
+            x.zero_grad();
+            reduced.unwrap().mul_scalar(1e-10).unwrap().backward().unwrap();
+            assert!(values(&x.grad().unwrap()).iter().all(|&grad| grad > 4e-11));
         }
-        apply_one(SumToShape { target: shape.clone(), shape: self.shape().clone() }, &[self])
     }
 
-    /// The values repeated along axes of extent 1 and new leading axes, without a copy.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if this tensor's shape does not broadcast to `shape`.
-    ///
-    /// # Gradient
-    /// `dx = G`, summed to the shape of `x`.
-    ///
-    /// # Source
-    /// PyTorch `derivatives.yaml`, `expand`.
-    pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Self> {
-        let target = shape.into();
-        if *self.shape() == target {
-            return Ok(self.clone());
-        }
-        apply_one(BroadcastTo { target, shape: self.shape().clone() }, &[self])
-    }
-}
-
-impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
-    /// The sum over the axes that broadcasting would repeat or add. See [`DynTensor::sum_to_shape`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if `shape` does not broadcast to this tensor's shape.
-    pub fn sum_to_shape(&self, shape: &Shape) -> Result<Unary<D, G>> {
-        self.as_dyn().sum_to_shape(shape).map(Tensor::wrap)
-    }
-
-    /// The values repeated along axes of extent 1 and new leading axes. See [`DynTensor::broadcast_to`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if this tensor's shape does not broadcast to `shape`.
-    pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Unary<D, G>> {
-        self.as_dyn().broadcast_to(shape).map(Tensor::wrap)
+    #[test]
+    fn means_of_integers_need_a_dtype() {
+        let x = super::super::testing::of(&[1_i32, 2], [2]);
+        assert!(x.mean().is_err());
+        assert_eq!(values(&x.mean_in(DType::F32).unwrap()), [1.5]);
+        assert_eq!(gradient(&f32s(&[], [0]), |x| x.mean()), []);
     }
 }

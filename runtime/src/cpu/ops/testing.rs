@@ -51,6 +51,10 @@ fn weighted(inputs: &[&T], function: &dyn Fn(&[&T]) -> Result<T>) -> Result<T> {
 pub(super) fn check(inputs: &[&T], function: impl Fn(&[&T]) -> Result<T>) {
     compare(inputs, &|x| weighted(x, &function), &|x| {
         let loss = weighted(x, &function)?;
+        if !loss.requires_grad() {
+            // A derivative that is constant: the next one is zero.
+            return x.iter().map(|x| x.mul_scalar(0.0).map(Some)).collect();
+        }
         grad(&[(&loss, None)], x, BackwardOptions::new().materialize_grads())
     });
 }
@@ -71,7 +75,7 @@ pub(super) fn check_double(inputs: &[&T], function: impl Fn(&[&T]) -> Result<T>)
 fn compare(
     inputs: &[&T],
     loss: &dyn Fn(&[&T]) -> Result<T>,
-    gradients: &dyn Fn(&[&T]) -> Result<crate::Gradients<Cpu>>,
+    gradients: &dyn Fn(&[&T]) -> Result<Vec<Option<T>>>,
 ) {
     const STEP: f64 = 1e-6;
     let leaves: Vec<T> = inputs.iter().map(|input| input.requiring_grad().unwrap()).collect();
