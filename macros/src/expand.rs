@@ -2,22 +2,20 @@
 
 mod output;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Generics, parse_quote};
 
+use crate::check::Runtime;
 use crate::errors::Errors;
 use crate::parse::{Subject, Target};
 use crate::spec::Spec;
 
 /// The item with its contract, or with what is wrong about it.
-pub(crate) fn expand(
-    target: &Target,
-    runtime: Option<&TokenStream>,
-    spec: Result<Spec, Errors>,
-) -> TokenStream {
+pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Errors>) -> TokenStream {
     let item = &target.item;
-    let impls = target.subject.as_ref().zip(runtime).map(|(subject, runtime)| Impls::new(subject, runtime));
+    let impls =
+        target.subject.as_ref().filter(|_| !runtime.is_missing()).map(|subject| Impls::new(subject, runtime));
     match (impls, spec) {
         (Some(impls), Ok(spec)) => {
             let contract = impls.contract(&output::types(&spec, impls.runtime, &impls.engine));
@@ -42,7 +40,7 @@ pub(crate) fn expand(
 /// What the two impls have in common.
 struct Impls<'a> {
     subject: &'a Subject,
-    runtime: &'a TokenStream,
+    runtime: &'a Runtime,
     /// The name of the engine's type parameter.
     engine: Ident,
     /// Attributes of both.
@@ -50,7 +48,7 @@ struct Impls<'a> {
 }
 
 impl<'a> Impls<'a> {
-    fn new(subject: &'a Subject, runtime: &'a TokenStream) -> Self {
+    fn new(subject: &'a Subject, runtime: &'a Runtime) -> Self {
         let cfgs = &subject.cfgs;
         // The impls mention a type whose use is discouraged, and are not a use of it.
         let allow = subject.is_deprecated.then(|| quote!(#[allow(deprecated)]));
@@ -59,7 +57,8 @@ impl<'a> Impls<'a> {
     }
 
     fn contract(&self, outputs: &TokenStream) -> TokenStream {
-        let Self { subject, runtime, engine, attributes } = self;
+        let Self { subject, engine, attributes, .. } = self;
+        let runtime = self.runtime.at(Span::call_site());
         let self_type = &subject.self_type;
         let (parameters, _, conditions) = subject.generics.split_for_impl();
         quote! {
@@ -71,7 +70,8 @@ impl<'a> Impls<'a> {
     }
 
     fn function(&self, declaration: &TokenStream) -> TokenStream {
-        let Self { subject, runtime, engine, attributes } = self;
+        let Self { subject, engine, attributes, .. } = self;
+        let runtime = self.runtime.at(Span::call_site());
         let Subject { name, self_type, .. } = subject;
         let mut generics = subject.generics.clone();
         generics.params.push(parse_quote!(#engine: #runtime::__private::Engine));

@@ -45,7 +45,7 @@ impl Gradients {
                 && output.is_integer()
             {
                 let dtype = output.text();
-                errors.on(*span, format!("a `{dtype}` output has no gradient to take as it comes: write `none`, or a floating dtype such as `f32`"));
+                errors.on(*span, format!("an output stored in `{dtype}` has no gradient of its own: write `none`, or a floating dtype such as `f32`"));
             }
         }
     }

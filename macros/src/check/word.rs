@@ -17,11 +17,15 @@ pub(super) fn read(item: &[TokenTree], generics: &Generics, errors: &mut Errors)
             (item, "tuples do not nest: each output is one word".to_owned())
         }
         _ if is_path(item) => (item, path_objection(item, generics)),
-        [TokenTree::Ident(_), TokenTree::Punct(open), ..] if open.as_char() == '<' => {
-            (item, format!("`{}` is not a dtype: write the dtype alone, as in `f16`", text(item)))
+        [TokenTree::Ident(word), TokenTree::Ident(_) | TokenTree::Literal(_), ..] => (
+            &item[1..],
+            format!("nothing may follow `{word}`: several dtypes are a tuple, as in `(f16, f32)`"),
+        ),
+        [TokenTree::Ident(word), rest @ ..] if Dtype::named(&word.to_string()).is_some() => {
+            (rest, format!("nothing may follow `{word}`: remove `{}`", text(rest)))
         }
-        [TokenTree::Ident(word), rest @ ..] => {
-            (rest, format!("nothing may follow `{word}`: several outputs are a tuple, as in `(f16, f32)`"))
+        [TokenTree::Ident(_), ..] => {
+            (item, format!("`{}` is not a dtype: write the dtype alone, as in `f16`", text(item)))
         }
         _ => (item, format!("expected a dtype, found `{}`: write a word, as in `f16`", text(item))),
     };

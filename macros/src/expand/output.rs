@@ -1,22 +1,24 @@
 //! What an output becomes: a tensor type in the contract, a slot in the declaration that `forward` makes.
 
-use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
+use crate::check::Runtime;
 use crate::spec::{Element, Gradient, Output, Spec};
 
 /// The type of all outputs.
-pub(super) fn types(spec: &Spec, runtime: &TokenStream, engine: &Ident) -> TokenStream {
+pub(super) fn types(spec: &Spec, runtime: &Runtime, engine: &Ident) -> TokenStream {
     let mut types = spec.outputs.iter().map(|output| tensor(output, runtime, engine));
     if spec.is_tuple { quote!((#(#types,)*)) } else { types.next().unwrap_or_default() }
 }
 
 /// What `forward` declares before anything else: nothing, where `grad` was not written.
-pub(super) fn declaration(spec: &Spec, runtime: &TokenStream) -> TokenStream {
+pub(super) fn declaration(spec: &Spec, runtime: &Runtime) -> TokenStream {
     if !spec.declared {
         return TokenStream::new();
     }
-    let slots = spec.outputs.iter().map(|output| slot(output, runtime));
+    let runtime = runtime.at(Span::call_site());
+    let slots = spec.outputs.iter().map(|output| slot(output, &runtime));
     let never =
         spec.outputs.iter().enumerate().filter(|(_, output)| matches!(output.gradient, Gradient::Never(_)));
     let never: Vec<Literal> = never.map(|(index, _)| Literal::usize_unsuffixed(index)).collect();
@@ -32,16 +34,16 @@ pub(super) fn declaration(spec: &Spec, runtime: &TokenStream) -> TokenStream {
 }
 
 /// `Tensor<D, G, E>`, blamed on the word for `D` where the compiler objects to it.
-fn tensor(output: &Output, runtime: &TokenStream, engine: &Ident) -> TokenStream {
+fn tensor(output: &Output, runtime: &Runtime, engine: &Ident) -> TokenStream {
     let span = located(output.dtype.span());
-    let runtime = &respanned(runtime, span);
     let dtype = element(&output.dtype, runtime);
     let gradient = match &output.gradient {
         Gradient::Own => dtype.clone(),
-        Gradient::Exactly(gradient) => element(gradient, &respanned(runtime, located(gradient.span()))),
+        Gradient::Exactly(gradient) => element(gradient, runtime),
         Gradient::Any(span) => marker("AnyGrad", *span, runtime),
         Gradient::Never(span) => marker("NoGrad", *span, runtime),
     };
+    let runtime = runtime.at(span);
     quote_spanned!(span=> #runtime::__private::Tensor<#dtype, #gradient, #engine>)
 }
 
@@ -62,7 +64,7 @@ fn slot(output: &Output, runtime: &TokenStream) -> TokenStream {
     quote!(#runtime::__private::GradDType::Exactly(#dtype))
 }
 
-fn element(element: &Element, runtime: &TokenStream) -> TokenStream {
+fn element(element: &Element, runtime: &Runtime) -> TokenStream {
     match element {
         Element::Word(dtype, span) => marker(dtype.name, *span, runtime),
         Element::Parameter(name) => quote!(#name),
@@ -70,9 +72,9 @@ fn element(element: &Element, runtime: &TokenStream) -> TokenStream {
 }
 
 /// An item of the runtime, standing for a word of the attribute.
-fn marker(name: &str, span: Span, runtime: &TokenStream) -> TokenStream {
+fn marker(name: &str, span: Span, runtime: &Runtime) -> TokenStream {
     let span = located(span);
-    let runtime = respanned(runtime, span);
+    let runtime = runtime.at(span);
     let name = Ident::new(name, span);
     quote_spanned!(span=> #runtime::__private::#name)
 }
@@ -80,13 +82,4 @@ fn marker(name: &str, span: Span, runtime: &TokenStream) -> TokenStream {
 /// Points at the user's word and still counts as generated, so that lints about style leave it alone.
 fn located(span: Span) -> Span {
     Span::call_site().located_at(span)
-}
-
-/// The same path, pointing elsewhere.
-fn respanned(path: &TokenStream, span: Span) -> TokenStream {
-    let respan = |mut token: TokenTree| {
-        token.set_span(token.span().located_at(span));
-        token
-    };
-    path.clone().into_iter().map(respan).collect()
 }
