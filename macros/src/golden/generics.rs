@@ -29,7 +29,7 @@ where
     [T; { N + 1 }]: Sized,
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Map"
     }
     fn forward(

@@ -14,7 +14,7 @@ for FakeQuantize
 where
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "FakeQuantize"
     }
     fn forward(

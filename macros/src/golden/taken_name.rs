@@ -23,7 +23,7 @@ where
     __E: Into<__E_>,
     Self: ::gradpact::__private::Op<__E__>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Named"
     }
     fn forward(
@@ -35,7 +35,7 @@ where
             __ctx,
             &[::gradpact::__private::GradDType::Any],
         )?;
-        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[0])?;
+        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[0]);
         ::gradpact::__private::forward(self, __ctx, __inputs)
     }
     fn backward(

@@ -32,7 +32,7 @@ impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> fo
 where
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "TopK"
     }
     fn forward(
@@ -51,7 +51,7 @@ where
                 ::gradpact::__private::GradDType::Any,
             ],
         )?;
-        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[3])?;
+        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[3]);
         ::gradpact::__private::forward(self, __ctx, __inputs)
     }
     fn backward(

@@ -26,7 +26,7 @@ where
     G: Element,
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Quantize"
     }
     fn forward(
