@@ -4,7 +4,7 @@ mod output;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Generics, parse_quote};
+use syn::parse_quote;
 
 use crate::check::Runtime;
 use crate::errors::Errors;
@@ -53,7 +53,7 @@ impl<'a> Impls<'a> {
         // The impls mention a type whose use is discouraged, and are not a use of it.
         let allow = subject.is_deprecated.then(|| quote!(#[allow(deprecated)]));
         let attributes = quote!(#(#cfgs)* #allow #[automatically_derived]);
-        Self { subject, runtime, engine: free_name(&subject.generics), attributes }
+        Self { subject, runtime, engine: free_name(subject, runtime.at(Span::call_site())), attributes }
     }
 
     fn contract(&self, outputs: &TokenStream) -> TokenStream {
@@ -103,11 +103,13 @@ impl<'a> Impls<'a> {
     }
 }
 
-/// A name for the engine's type parameter that the struct's generics do not use.
-fn free_name(generics: &Generics) -> Ident {
+/// A name for the engine's type parameter that nothing else in the impls has.
+fn free_name(subject: &Subject, runtime: TokenStream) -> Ident {
     let mut used = Vec::new();
-    collect_words(generics.params.to_token_stream(), &mut used);
-    collect_words(generics.where_clause.to_token_stream(), &mut used);
+    collect_words(runtime, &mut used);
+    collect_words(subject.self_type.clone(), &mut used);
+    collect_words(subject.generics.params.to_token_stream(), &mut used);
+    collect_words(subject.generics.where_clause.to_token_stream(), &mut used);
     let mut name = format_ident!("__E");
     while used.contains(&name) {
         name = format_ident!("{name}_");
