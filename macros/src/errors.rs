@@ -13,6 +13,13 @@ impl Errors {
         self.0.push(syn::Error::new_spanned(tokens, message.as_ref()));
     }
 
+    /// Records a mistake that may come up more than once.
+    pub(crate) fn once(&mut self, tokens: impl ToTokens, message: impl AsRef<str>) {
+        if self.0.iter().all(|error| error.to_string() != message.as_ref()) {
+            self.at(tokens, message);
+        }
+    }
+
     /// Records a mistake at one place.
     pub(crate) fn on(&mut self, span: Span, message: impl AsRef<str>) {
         self.0.push(syn::Error::new(span, message.as_ref()));

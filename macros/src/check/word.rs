@@ -14,7 +14,7 @@ pub(super) fn read(item: &[TokenTree], generics: &Generics, errors: &mut Errors)
         [TokenTree::Ident(word)] => return Some(word.clone()),
         [TokenTree::Literal(literal)] => (item, literal_objection(&literal.to_string())),
         [TokenTree::Group(group)] if group.delimiter() == Delimiter::Parenthesis => {
-            (item, "tuples do not nest: each output is one word".to_owned())
+            (item, "tuples do not nest: write one word for each output".to_owned())
         }
         _ if is_path(item) => (item, path_objection(item, generics)),
         [TokenTree::Ident(word), TokenTree::Ident(_) | TokenTree::Literal(_), ..] => (
@@ -36,18 +36,16 @@ pub(super) fn read(item: &[TokenTree], generics: &Generics, errors: &mut Errors)
 /// The dtype that a word names; nothing if it has been reported.
 pub(super) fn element(word: &Ident, generics: &Generics, errors: &mut Errors) -> Option<Element> {
     let name = word.to_string();
-    let is_parameter = generics.type_params().any(|parameter| parameter.ident == *word);
-    match Dtype::named(&name) {
-        Some(_) if is_parameter => {
-            errors.at(
-                word,
-                format!("`{name}` is a dtype and a type parameter of this struct: rename the parameter"),
-            );
+    let parameter = generics.type_params().find(|parameter| parameter.ident == *word);
+    match (Dtype::named(&name), parameter) {
+        (Some(_), Some(parameter)) => {
+            let objection = format!("`{name}` is a dtype in this attribute: rename the type parameter");
+            errors.once(&parameter.ident, objection);
             None
         }
-        Some(dtype) => Some(Element::Word(dtype, word.span())),
-        None if is_parameter => Some(Element::Parameter(word.clone())),
-        None => {
+        (Some(dtype), None) => Some(Element::Word(dtype, word.span())),
+        (None, Some(_)) => Some(Element::Parameter(word.clone())),
+        (None, None) => {
             errors.at(word, unknown(&name, generics));
             None
         }

@@ -33,9 +33,8 @@ pub(super) fn declaration(spec: &Spec, runtime: &Runtime) -> TokenStream {
     }
 }
 
-/// `Tensor<D, G, E>`, blamed on the word for `D` where the compiler objects to it.
+/// `Tensor<D, G, E>`, blamed on the type parameters among `D` and `G` where the compiler objects to it.
 fn tensor(output: &Output, runtime: &Runtime, engine: &Ident) -> TokenStream {
-    let span = located(output.dtype.span());
     let dtype = element(&output.dtype, runtime);
     let gradient = match &output.gradient {
         Gradient::Own => dtype.clone(),
@@ -43,8 +42,19 @@ fn tensor(output: &Output, runtime: &Runtime, engine: &Ident) -> TokenStream {
         Gradient::Any(span) => marker("AnyGrad", *span, runtime),
         Gradient::Never(span) => marker("NoGrad", *span, runtime),
     };
-    let runtime = runtime.at(span);
-    quote_spanned!(span=> #runtime::__private::Tensor<#dtype, #gradient, #engine>)
+    let (start, end) = match (&output.dtype, &output.gradient) {
+        (Element::Parameter(dtype), Gradient::Exactly(Element::Parameter(gradient))) => {
+            (dtype.span(), gradient.span())
+        }
+        (Element::Word(..), Gradient::Exactly(Element::Parameter(gradient))) => {
+            (gradient.span(), gradient.span())
+        }
+        (dtype, _) => (dtype.span(), dtype.span()),
+    };
+    let (start, end) = (located(start), located(end));
+    let runtime = runtime.at(start);
+    let close = quote_spanned!(end=> >);
+    quote_spanned!(start=> #runtime::__private::Tensor<#dtype, #gradient, #engine #close)
 }
 
 /// What `set_output_grad_dtype` is told of one output.

@@ -24,7 +24,7 @@ pub(crate) fn split_at_commas(tokens: Vec<TokenTree>, errors: &mut Errors) -> Ve
     let mut piece = Vec::new();
     for token in tokens {
         if is_punct(Some(&token), ';') {
-            errors.at(token, "expected a comma");
+            errors.at(token, "expected a comma, found `;`");
         } else if !is_punct(Some(&token), ',') {
             piece.push(token);
             continue;

@@ -7,7 +7,7 @@ struct Silu;
 impl Op for Silu {
     type Inputs = Tensor<f32>;
     fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
-    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<(Value<f32>, Value<f32>)> { Ok((grad.clone(), grad) }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<(Value<f32>, Value<f32>)> { Ok((grad.clone(), grad)) }
 }
 
 fn main() {}
