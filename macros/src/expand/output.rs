@@ -24,11 +24,11 @@ pub(super) fn declaration(spec: &Spec, runtime: &Runtime) -> TokenStream {
     let never: Vec<Literal> = never.map(|(index, _)| Literal::usize_unsuffixed(index)).collect();
     let mark = (!never.is_empty()).then(|| {
         quote! {
-            #runtime::__private::Context::mark_non_differentiable(__ctx, &[#(#never),*]);
+            <#runtime::__private::Context<_>>::mark_non_differentiable(__ctx, &[#(#never),*]);
         }
     });
     quote! {
-        #runtime::__private::Context::set_output_grad_dtype(__ctx, &[#(#slots),*])?;
+        <#runtime::__private::Context<_>>::set_output_grad_dtype(__ctx, &[#(#slots),*])?;
         #mark
     }
 }

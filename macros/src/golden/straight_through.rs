@@ -22,7 +22,9 @@ where
         __ctx: &mut ::gradpact::__private::Context<__E>,
         __inputs: &::gradpact::__private::Inputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
-        ::gradpact::__private::Context::set_output_grad_dtype(
+        <::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(
             __ctx,
             &[
                 ::gradpact::__private::GradDType::Exactly(
