@@ -1,5 +1,10 @@
 //! Expansions among hostile names, lints, macros and conditions. The numbers are those of the reported cases that each
-//! file answers; those about wrong items and wrong styles are in `ui`.
+//! file answers; those about wrong items and wrong styles are in `ui`, MO-04 is beside this crate in `facade`.
+
+// What an expansion would be blamed for in a crate that is strict with itself.
+#![warn(clippy::pedantic, clippy::nursery)]
+
+mod generic;
 
 #[test]
 fn expansions_mind_their_manners() {
