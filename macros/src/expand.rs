@@ -23,7 +23,7 @@ pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Erro
             quote!(#item #contract #function)
         }
         (Some(impls), Err(errors)) => {
-            let (first, others) = errors.into_tokens();
+            let (first, others) = errors.into_tokens(&impls.subject.cfgs);
             // The compiler reports nothing further about a type with an error in it, and whatever depends on it.
             let contract = impls.contract(&quote!([(); #first]));
             let function = impls.function(&TokenStream::new());
@@ -31,7 +31,7 @@ pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Erro
         }
         (None, Ok(_)) => item.clone(),
         (None, Err(errors)) => {
-            let (first, others) = errors.into_tokens();
+            let (first, others) = errors.into_tokens(&[]);
             quote!(#item #first #others)
         }
     }

@@ -66,7 +66,7 @@ use crate::parse::{Arguments, Target};
 ///
 /// They are words of this attribute: it does not matter which types of these names are in scope.
 ///
-/// # Errors
+/// # Mistakes
 ///
 /// All mistakes are reported at once, each on the word that is wrong.
 #[proc_macro_attribute]

@@ -62,9 +62,8 @@ impl Runtime {
 
 fn missing() -> String {
     let example = Key::Crate.example();
-    format!(
-        "`gradpact` is not a dependency of this crate: add it, or name the crate that re-exports it, as in `{example}`"
-    )
+    let instead = format!("add it, or name the crate that re-exports it, as in `{example}`");
+    format!("`gradpact` is not a dependency of this crate: {instead}")
 }
 
 fn renamed(name: &Ident) -> String {

@@ -55,9 +55,8 @@ pub(super) fn element(word: &Ident, generics: &Generics, errors: &mut Errors) ->
 /// Why a word is no dtype, and what to write instead.
 fn unknown(name: &str, generics: &Generics) -> String {
     if generics.const_params().any(|parameter| parameter.ident == name) {
-        return format!(
-            "`{name}` is a const parameter: a dtype is a word such as `f16`, or a type parameter"
-        );
+        let instead = "a dtype is a word such as `f16`, or a type parameter";
+        return format!("`{name}` is a const parameter: {instead}");
     }
     if let Some(dtype) = Dtype::guessed(name) {
         return format!("unknown dtype `{name}`: write `{}`", dtype.name);
