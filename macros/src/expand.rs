@@ -4,7 +4,7 @@ mod output;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::parse_quote;
+use syn::{WherePredicate, parse_quote};
 
 use crate::check::Runtime;
 use crate::errors::Errors;
@@ -19,14 +19,15 @@ pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Erro
     match (impls, spec) {
         (Some(impls), Ok(spec)) => {
             let contract = impls.contract(&output::types(&spec, impls.runtime, &impls.engine));
-            let function = impls.function(&output::declaration(&spec, impls.runtime));
+            let declaration = output::declaration(&spec, impls.runtime);
+            let function = impls.function(&declaration, output::bounds(&spec, impls.runtime));
             quote!(#item #contract #function)
         }
         (Some(impls), Err(errors)) => {
             let (first, others) = errors.into_tokens(&impls.subject.cfgs);
             // The compiler reports nothing further about a type with an error in it, and whatever depends on it.
             let contract = impls.contract(&quote!([(); #first]));
-            let function = impls.function(&TokenStream::new());
+            let function = impls.function(&TokenStream::new(), Vec::new());
             quote!(#item #contract #function #others)
         }
         (None, Ok(_)) => item.clone(),
@@ -69,13 +70,15 @@ impl<'a> Impls<'a> {
         }
     }
 
-    fn function(&self, declaration: &TokenStream) -> TokenStream {
+    fn function(&self, declaration: &TokenStream, bounds: Vec<WherePredicate>) -> TokenStream {
         let Self { subject, engine, attributes, .. } = self;
         let runtime = self.runtime.at(Span::call_site());
         let Subject { name, self_type, .. } = subject;
         let mut generics = subject.generics.clone();
         generics.params.push(parse_quote!(#engine: #runtime::__private::Engine));
-        generics.make_where_clause().predicates.push(parse_quote!(Self: #runtime::__private::Op<#engine>));
+        let conditions = &mut generics.make_where_clause().predicates;
+        conditions.extend(bounds);
+        conditions.push(parse_quote!(Self: #runtime::__private::Op<#engine>));
         let (parameters, _, conditions) = generics.split_for_impl();
         quote! {
             #attributes

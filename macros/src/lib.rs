@@ -1,6 +1,6 @@
 //! The `#[autograd_function]` attribute. Users reach it through the `gradpact` crate, which documents it.
 //!
-//! Four stages: `parse` reads tokens, `check` applies every rule, [`Spec`](spec::Spec) holds what is legal, `expand` writes it
+//! Four stages: `parse` reads tokens, `check` applies every rule, `Spec` holds what is legal, `expand` writes it
 //! down. All mistakes are collected in one list and reported together, with the item emitted again beside them.
 
 mod check;

@@ -1,7 +1,8 @@
 //! What an output becomes: a tensor type in the contract, a slot in the declaration that `forward` makes.
 
-use proc_macro2::{Ident, Literal, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::{WherePredicate, parse_quote};
 
 use crate::check::Runtime;
 use crate::spec::{Element, Gradient, Output, Spec};
@@ -9,7 +10,23 @@ use crate::spec::{Element, Gradient, Output, Spec};
 /// The type of all outputs.
 pub(super) fn types(spec: &Spec, runtime: &Runtime, engine: &Ident) -> TokenStream {
     let mut types = spec.outputs.iter().map(|output| tensor(output, runtime, engine));
-    if spec.is_tuple { quote!((#(#types,)*)) } else { types.next().unwrap_or_default() }
+    if !spec.is_tuple {
+        return types.next().unwrap_or_default();
+    }
+    let mut tuple = Group::new(Delimiter::Parenthesis, quote!(#(#types,)*));
+    let parameter = spec.outputs.iter().flat_map(Output::parameters).next();
+    tuple.set_span(parameter.map_or_else(Span::call_site, |parameter| located(parameter.span())));
+    quote!(#tuple)
+}
+
+/// What the declaration takes for granted of type parameters. Where they lack it, the contract is told, once.
+pub(super) fn bounds(spec: &Spec, runtime: &Runtime) -> Vec<WherePredicate> {
+    let runtime = runtime.at(Span::call_site());
+    let parameters = spec.outputs.iter().filter_map(|output| match &output.gradient {
+        Gradient::Exactly(gradient) => gradient.parameter(),
+        Gradient::Own | Gradient::Any(_) | Gradient::Never(_) => None,
+    });
+    parameters.map(|name| parse_quote!(#name: #runtime::__private::Element)).collect()
 }
 
 /// What `forward` declares before anything else: nothing, where `grad` was not written.
@@ -42,16 +59,10 @@ fn tensor(output: &Output, runtime: &Runtime, engine: &Ident) -> TokenStream {
         Gradient::Any(span) => marker("AnyGrad", *span, runtime),
         Gradient::Never(span) => marker("NoGrad", *span, runtime),
     };
-    let (start, end) = match (&output.dtype, &output.gradient) {
-        (Element::Parameter(dtype), Gradient::Exactly(Element::Parameter(gradient))) => {
-            (dtype.span(), gradient.span())
-        }
-        (Element::Word(..), Gradient::Exactly(Element::Parameter(gradient))) => {
-            (gradient.span(), gradient.span())
-        }
-        (dtype, _) => (dtype.span(), dtype.span()),
-    };
-    let (start, end) = (located(start), located(end));
+    let mut parameters = output.parameters();
+    let first = parameters.next().map_or_else(|| output.dtype.span(), Ident::span);
+    let last = parameters.last().map_or(first, Ident::span);
+    let (start, end) = (located(first), located(last));
     let runtime = runtime.at(start);
     let close = quote_spanned!(end=> >);
     quote_spanned!(start=> #runtime::__private::Tensor<#dtype, #gradient, #engine #close)

@@ -24,6 +24,7 @@ for Quantize<T, G>
 where
     T: Element,
     G: Element,
+    G: ::gradpact::__private::Element,
     Self: ::gradpact::__private::Op<__E>,
 {
     fn name(&self) -> &'static ::gradpact::__private::str {

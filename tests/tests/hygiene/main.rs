@@ -6,9 +6,13 @@
 
 mod generic;
 
+use gradpact_tests::compiler;
+
 #[test]
 fn expansions_mind_their_manners() {
     let cases = trybuild::TestCases::new();
     cases.pass("tests/hygiene/pass/*.rs");
-    cases.compile_fail("tests/hygiene/fail/*.rs");
+    if compiler::speaks_as_expected() {
+        cases.compile_fail("tests/hygiene/fail/*.rs");
+    }
 }

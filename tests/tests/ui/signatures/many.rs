@@ -1,4 +1,4 @@
-// Several mistakes: all four dtypes.
+// Several mistakes: wrong dtypes in both methods.
 use gradpact::prelude::*;
 
 #[autograd_function(out = f16, grad = f32)]
