@@ -14,8 +14,8 @@ use crate::spec::Spec;
 /// The item with its contract, or with what is wrong about it.
 pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Errors>) -> TokenStream {
     let item = &target.item;
-    let impls =
-        target.subject.as_ref().filter(|_| !runtime.is_missing()).map(|subject| Impls::new(subject, runtime));
+    let nameable = target.subject.as_ref().filter(|subject| !subject.is_conditional && !runtime.is_missing());
+    let impls = nameable.map(|subject| Impls::new(subject, runtime));
     match (impls, spec) {
         (Some(impls), Ok(spec)) => {
             let contract = impls.contract(&output::types(&spec, impls.runtime, &impls.engine));
