@@ -59,10 +59,5 @@ fn missing_out(is_empty: bool) -> String {
         let full = "write `#[autograd_function(out = f16)]`, or `(out = f16, grad = f32)`";
         return format!("the dtype of the output is missing: {full} for a gradient in another dtype");
     }
-    let key = Key::Out;
-    format!(
-        "`{}` is missing: say in which dtype each output is stored, as in `{}`",
-        key.name(),
-        key.example()
-    )
+    format!("`out` is missing: say in which dtype each output is stored, as in `{}`", Key::Out.example())
 }

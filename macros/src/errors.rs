@@ -1,7 +1,7 @@
 //! The mistakes found so far. Every stage adds to one list, so that a user sees all of them at once.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 
 /// Mistakes in the order in which they were found, each with the tokens to underline.
 #[derive(Default)]
@@ -11,6 +11,13 @@ impl Errors {
     /// Records a mistake that spans `tokens`.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl AsRef<str>) {
         self.0.push(syn::Error::new_spanned(tokens, message.as_ref()));
+    }
+
+    /// Records a mistake that may come up more than once.
+    pub(crate) fn once(&mut self, tokens: impl ToTokens, message: impl AsRef<str>) {
+        if self.0.iter().all(|error| error.to_string() != message.as_ref()) {
+            self.at(tokens, message);
+        }
     }
 
     /// Records a mistake at one place.
@@ -27,9 +34,9 @@ impl Errors {
         self.0.is_empty()
     }
 
-    /// One `compile_error!` a mistake: the first by itself, then the others.
-    pub(crate) fn into_tokens(self) -> (TokenStream, TokenStream) {
+    /// One `compile_error!` a mistake: the first by itself, then the others as items under `conditions`.
+    pub(crate) fn into_tokens(self, conditions: &[TokenStream]) -> (TokenStream, TokenStream) {
         let mut errors = self.0.into_iter().map(syn::Error::into_compile_error);
-        (errors.next().unwrap_or_default(), errors.collect())
+        (errors.next().unwrap_or_default(), errors.map(|error| quote!(#(#conditions)* #error)).collect())
     }
 }

@@ -2,38 +2,37 @@
 
 mod output;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Generics, parse_quote};
+use syn::{WherePredicate, parse_quote};
 
+use crate::check::Runtime;
 use crate::errors::Errors;
 use crate::parse::{Subject, Target};
 use crate::spec::Spec;
 
 /// The item with its contract, or with what is wrong about it.
-pub(crate) fn expand(
-    target: &Target,
-    runtime: Option<&TokenStream>,
-    spec: Result<Spec, Errors>,
-) -> TokenStream {
+pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Errors>) -> TokenStream {
     let item = &target.item;
-    let impls = target.subject.as_ref().zip(runtime).map(|(subject, runtime)| Impls::new(subject, runtime));
+    let nameable = target.subject.as_ref().filter(|subject| !subject.is_conditional && !runtime.is_missing());
+    let impls = nameable.map(|subject| Impls::new(subject, runtime));
     match (impls, spec) {
         (Some(impls), Ok(spec)) => {
             let contract = impls.contract(&output::types(&spec, impls.runtime, &impls.engine));
-            let function = impls.function(&output::declaration(&spec, impls.runtime));
+            let declaration = output::declaration(&spec, impls.runtime);
+            let function = impls.function(&declaration, output::bounds(&spec, impls.runtime));
             quote!(#item #contract #function)
         }
         (Some(impls), Err(errors)) => {
-            let (first, others) = errors.into_tokens();
+            let (first, others) = errors.into_tokens(&impls.subject.cfgs);
             // The compiler reports nothing further about a type with an error in it, and whatever depends on it.
             let contract = impls.contract(&quote!([(); #first]));
-            let function = impls.function(&TokenStream::new());
+            let function = impls.function(&TokenStream::new(), Vec::new());
             quote!(#item #contract #function #others)
         }
         (None, Ok(_)) => item.clone(),
         (None, Err(errors)) => {
-            let (first, others) = errors.into_tokens();
+            let (first, others) = errors.into_tokens(&[]);
             quote!(#item #first #others)
         }
     }
@@ -42,7 +41,7 @@ pub(crate) fn expand(
 /// What the two impls have in common.
 struct Impls<'a> {
     subject: &'a Subject,
-    runtime: &'a TokenStream,
+    runtime: &'a Runtime,
     /// The name of the engine's type parameter.
     engine: Ident,
     /// Attributes of both.
@@ -50,16 +49,17 @@ struct Impls<'a> {
 }
 
 impl<'a> Impls<'a> {
-    fn new(subject: &'a Subject, runtime: &'a TokenStream) -> Self {
+    fn new(subject: &'a Subject, runtime: &'a Runtime) -> Self {
         let cfgs = &subject.cfgs;
         // The impls mention a type whose use is discouraged, and are not a use of it.
         let allow = subject.is_deprecated.then(|| quote!(#[allow(deprecated)]));
         let attributes = quote!(#(#cfgs)* #allow #[automatically_derived]);
-        Self { subject, runtime, engine: free_name(&subject.generics), attributes }
+        Self { subject, runtime, engine: free_name(subject, runtime.at(Span::call_site())), attributes }
     }
 
     fn contract(&self, outputs: &TokenStream) -> TokenStream {
-        let Self { subject, runtime, engine, attributes } = self;
+        let Self { subject, engine, attributes, .. } = self;
+        let runtime = self.runtime.at(Span::call_site());
         let self_type = &subject.self_type;
         let (parameters, _, conditions) = subject.generics.split_for_impl();
         quote! {
@@ -70,12 +70,15 @@ impl<'a> Impls<'a> {
         }
     }
 
-    fn function(&self, declaration: &TokenStream) -> TokenStream {
-        let Self { subject, runtime, engine, attributes } = self;
+    fn function(&self, declaration: &TokenStream, bounds: Vec<WherePredicate>) -> TokenStream {
+        let Self { subject, engine, attributes, .. } = self;
+        let runtime = self.runtime.at(Span::call_site());
         let Subject { name, self_type, .. } = subject;
         let mut generics = subject.generics.clone();
         generics.params.push(parse_quote!(#engine: #runtime::__private::Engine));
-        generics.make_where_clause().predicates.push(parse_quote!(Self: #runtime::__private::Op<#engine>));
+        let conditions = &mut generics.make_where_clause().predicates;
+        conditions.extend(bounds);
+        conditions.push(parse_quote!(Self: #runtime::__private::Op<#engine>));
         let (parameters, _, conditions) = generics.split_for_impl();
         quote! {
             #attributes
@@ -103,11 +106,13 @@ impl<'a> Impls<'a> {
     }
 }
 
-/// A name for the engine's type parameter that the struct's generics do not use.
-fn free_name(generics: &Generics) -> Ident {
+/// A name for the engine's type parameter that nothing else in the impls has.
+fn free_name(subject: &Subject, runtime: TokenStream) -> Ident {
     let mut used = Vec::new();
-    collect_words(generics.params.to_token_stream(), &mut used);
-    collect_words(generics.where_clause.to_token_stream(), &mut used);
+    collect_words(runtime, &mut used);
+    collect_words(subject.self_type.clone(), &mut used);
+    collect_words(subject.generics.params.to_token_stream(), &mut used);
+    collect_words(subject.generics.where_clause.to_token_stream(), &mut used);
     let mut name = format_ident!("__E");
     while used.contains(&name) {
         name = format_ident!("{name}_");

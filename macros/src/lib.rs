@@ -1,6 +1,6 @@
 //! The `#[autograd_function]` attribute. Users reach it through the `gradpact` crate, which documents it.
 //!
-//! Four stages: `parse` reads tokens, `check` applies every rule, [`Spec`](spec::Spec) holds what is legal, `expand` writes it
+//! Four stages: `parse` reads tokens, `check` applies every rule, `Spec` holds what is legal, `expand` writes it
 //! down. All mistakes are collected in one list and reported together, with the item emitted again beside them.
 
 mod check;
@@ -12,6 +12,8 @@ mod golden;
 mod guess;
 mod key;
 mod parse;
+#[cfg(test)]
+mod robustness;
 mod spec;
 
 use proc_macro2::TokenStream;
@@ -20,7 +22,53 @@ use crate::check::Runtime;
 use crate::errors::Errors;
 use crate::parse::{Arguments, Target};
 
-/// DOC
+/// Declares in which dtype each output of a Function is stored, and in which its gradient reaches `backward`.
+///
+/// ```text
+/// #[autograd_function(out = f16, grad = f32)]
+/// struct Silu;
+/// ```
+///
+/// The struct gets its contract; its formulas are written in `impl Op for Silu`. `forward` then returns a `Value<f16>` and
+/// `backward` is given a `Value<f32>`, whatever happened to the output in between. The struct can be a unit, tuple or
+/// named one, with generics, defaults and where clauses; it is left as it is.
+///
+/// # Keys
+///
+/// | Key | Value | Meaning |
+/// |---|---|---|
+/// | `out` | a dtype, or a tuple of up to eight | storage dtype of each output; required |
+/// | `grad` | a floating dtype, `any`, `none`, or a tuple | the dtype in which backward receives that output's gradient |
+/// | `crate` | a path | where the runtime is found, if it is renamed or re-exported; otherwise `::gradpact` |
+///
+/// Without `grad`, an output's gradient has the output's own dtype, and an integer output has none.
+///
+/// | `grad` | `backward` receives |
+/// |---|---|
+/// | `f32` (or another floating dtype) | a gradient of that dtype, also for an integer output (a straight-through gradient) |
+/// | `any` | the gradient as it comes |
+/// | `none` | nothing: the output is not differentiable |
+///
+/// A tuple has one word for each output, in their order: `out = (f16, i64), grad = (f32, none)`. As everywhere in Rust,
+/// `(f16,)` is a tuple of one and `(f16)` is not a tuple.
+///
+/// # Dtypes
+///
+/// `f16`, `bf16`, `f32`, `f64`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`, `u8`, `bool`, or the name of a type
+/// parameter of the struct:
+///
+/// ```text
+/// #[autograd_function(out = T, grad = f32)]
+/// struct Round<T: Element> {
+///     step: T,
+/// }
+/// ```
+///
+/// They are words of this attribute: it does not matter which types of these names are in scope.
+///
+/// # Mistakes
+///
+/// All mistakes are reported at once, each on the word that is wrong.
 #[proc_macro_attribute]
 pub fn autograd_function(
     arguments: proc_macro::TokenStream,
@@ -38,5 +86,5 @@ fn attribute(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = Arguments::parse(arguments, heard);
     let runtime = Runtime::check(&arguments.runtime, heard);
     let spec = check::check(&arguments, &target, errors);
-    expand::expand(&target, runtime.path(), spec)
+    expand::expand(&target, &runtime, spec)
 }

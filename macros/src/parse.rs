@@ -8,4 +8,4 @@ mod tokens;
 pub(crate) use arguments::{Arguments, Slot};
 pub(crate) use list::List;
 pub(crate) use target::{Subject, Target};
-pub(crate) use tokens::text;
+pub(crate) use tokens::{flat, text};

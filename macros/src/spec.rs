@@ -42,7 +42,25 @@ pub(crate) enum Gradient {
     Never(Span),
 }
 
+impl Output {
+    /// The type parameters that it names.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = &Ident> {
+        let gradient = match &self.gradient {
+            Gradient::Exactly(gradient) => Some(gradient),
+            Gradient::Own | Gradient::Any(_) | Gradient::Never(_) => None,
+        };
+        [Some(&self.dtype), gradient].into_iter().flatten().filter_map(Element::parameter)
+    }
+}
+
 impl Element {
+    pub(crate) fn parameter(&self) -> Option<&Ident> {
+        match self {
+            Self::Word(..) => None,
+            Self::Parameter(name) => Some(name),
+        }
+    }
+
     /// Whether it is known to be an integer or `bool`.
     pub(crate) fn is_integer(&self) -> bool {
         matches!(self, Self::Word(dtype, _) if !dtype.floating)

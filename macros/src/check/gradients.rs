@@ -15,21 +15,21 @@ pub(super) struct Gradients {
     gradients: Vec<Option<Gradient>>,
     tokens: TokenStream,
     is_tuple: bool,
-    text: String,
+    last_word: String,
 }
 
 impl Gradients {
     pub(super) fn check(list: &List, generics: &Generics, errors: &mut Errors) -> Self {
-        let mut text = String::new();
+        let mut last_word = String::new();
         let mut gradients = Vec::new();
         for item in &list.items {
             let gradient = word::read(item, generics, errors).and_then(|word| {
-                text = word.to_string();
+                last_word = word.to_string();
                 gradient(&word, generics, errors)
             });
             gradients.push(gradient);
         }
-        Self { gradients, tokens: list.tokens.clone(), is_tuple: list.is_tuple, text }
+        Self { gradients, tokens: list.tokens.clone(), is_tuple: list.is_tuple, last_word }
     }
 
     /// One gradient for each output, and one that the output can have.
@@ -44,8 +44,7 @@ impl Gradients {
             if let (Some(Gradient::Any(span)), Some(output)) = (gradient, outputs.element(index))
                 && output.is_integer()
             {
-                let dtype = output.text();
-                errors.on(*span, format!("a `{dtype}` output has no gradient to take as it comes: write `none`, or a floating dtype such as `f32`"));
+                errors.on(*span, no_gradient_of_its_own(output));
             }
         }
     }
@@ -64,10 +63,10 @@ impl Gradients {
     fn miscount(&self, outputs: usize) -> String {
         let written = self.gradients.len();
         let counts = format!("{} but {}", counted(outputs, "output"), counted(written, "gradient dtype"));
-        if self.is_tuple || self.text.is_empty() {
+        if self.is_tuple || self.last_word.is_empty() {
             return format!("{counts}: write one for each output, in their order");
         }
-        let each = vec![self.text.as_str(); outputs].join(", ");
+        let each = vec![self.last_word.as_str(); outputs].join(", ");
         format!("{counts}: write `grad = ({each})`")
     }
 }
@@ -98,11 +97,16 @@ fn gradient(word: &Ident, generics: &Generics, errors: &mut Errors) -> Option<Gr
     word::element(word, generics, errors).map(Gradient::Exactly)
 }
 
+fn no_gradient_of_its_own(output: &Element) -> String {
+    let dtype = output.text();
+    let instead = "write `none`, or a floating dtype such as `f32`";
+    format!("an output stored in `{dtype}` has no gradient of its own: {instead}")
+}
+
 fn not_floating(name: &str) -> String {
     let floating = Dtype::floating_listed();
-    format!(
-        "a gradient must be floating, `{name}` is not: write one of {floating}, or `none` for no gradient"
-    )
+    let instead = format!("write one of {floating}, or `none` for no gradient");
+    format!("a gradient must be floating, `{name}` is not: {instead}")
 }
 
 fn counted(number: usize, noun: &str) -> String {

@@ -5,13 +5,15 @@
 
 use std::path::Path;
 
+use proc_macro2::Ident;
+
 /// How the crate being compiled depends on the runtime.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Dependency {
     /// As `gradpact`, or in some way that this module does not see through.
     Direct,
     /// Under this name.
-    Renamed(String),
+    Renamed(Ident),
     /// Not at all.
     Missing,
 }
@@ -52,15 +54,17 @@ fn in_manifest(manifest: &str) -> Dependency {
 }
 
 /// The name that a dependency on the package `gradpact` was given in this line.
-fn renamed(section: &str, line: &str) -> Option<String> {
+fn renamed(section: &str, line: &str) -> Option<Ident> {
     let (before, _) = line.split_once("package=\"gradpact\"")?;
     let name = match before {
         "" => section.rsplit_once("dependencies.")?.1,
         _ if section.ends_with("dependencies") => before.split(['=', '.']).next()?,
         _ => return None,
     };
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    (is_name && name != "gradpact" && !section.starts_with("workspace")).then(|| name.replace('-', "_"))
+    if name == "gradpact" || section.starts_with("workspace") {
+        return None;
+    }
+    syn::parse_str(&name.replace('-', "_")).ok()
 }
 
 /// Whether the word stands in this line, by itself.
@@ -99,7 +103,8 @@ mod tests {
             "[dependencies]\nmixed-grad.package = \"gradpact\"",
             "[dependencies.mixed-grad]\nversion = \"0.1\"\npackage = \"gradpact\" # ours",
         ] {
-            assert_eq!(in_manifest(manifest), Dependency::Renamed("mixed_grad".to_owned()), "{manifest}");
+            let Dependency::Renamed(name) = in_manifest(manifest) else { panic!("{manifest}") };
+            assert_eq!(name, "mixed_grad");
         }
     }
 

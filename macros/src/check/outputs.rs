@@ -27,7 +27,10 @@ impl Outputs {
             errors.at(&list.tokens, "no output: a Function has at least one, as in `out = f16`");
         } else if !counted {
             let surplus: TokenStream = list.items[MOST_OUTPUTS..].iter().flatten().cloned().collect();
-            errors.at(surplus, format!("{count} outputs: a Function has at most {MOST_OUTPUTS}"));
+            errors.at(
+                surplus,
+                format!("{count} outputs: with more than {MOST_OUTPUTS}, implement `Function` by hand"),
+            );
         }
         let elements = list.items.iter().map(|item| {
             let word = word::read(item, generics, errors)?;

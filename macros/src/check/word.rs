@@ -14,14 +14,18 @@ pub(super) fn read(item: &[TokenTree], generics: &Generics, errors: &mut Errors)
         [TokenTree::Ident(word)] => return Some(word.clone()),
         [TokenTree::Literal(literal)] => (item, literal_objection(&literal.to_string())),
         [TokenTree::Group(group)] if group.delimiter() == Delimiter::Parenthesis => {
-            (item, "tuples do not nest: each output is one word".to_owned())
+            (item, "tuples do not nest: write one word for each output".to_owned())
         }
         _ if is_path(item) => (item, path_objection(item, generics)),
-        [TokenTree::Ident(_), TokenTree::Punct(open), ..] if open.as_char() == '<' => {
-            (item, format!("`{}` is not a dtype: write the dtype alone, as in `f16`", text(item)))
+        [TokenTree::Ident(word), TokenTree::Ident(_) | TokenTree::Literal(_), ..] => (
+            &item[1..],
+            format!("nothing may follow `{word}`: several dtypes are a tuple, as in `(f16, f32)`"),
+        ),
+        [TokenTree::Ident(word), rest @ ..] if Dtype::named(&word.to_string()).is_some() => {
+            (rest, format!("nothing may follow `{word}`: remove `{}`", text(rest)))
         }
-        [TokenTree::Ident(word), rest @ ..] => {
-            (rest, format!("nothing may follow `{word}`: several outputs are a tuple, as in `(f16, f32)`"))
+        [TokenTree::Ident(_), ..] => {
+            (item, format!("`{}` is not a dtype: write the dtype alone, as in `f16`", text(item)))
         }
         _ => (item, format!("expected a dtype, found `{}`: write a word, as in `f16`", text(item))),
     };
@@ -32,18 +36,16 @@ pub(super) fn read(item: &[TokenTree], generics: &Generics, errors: &mut Errors)
 /// The dtype that a word names; nothing if it has been reported.
 pub(super) fn element(word: &Ident, generics: &Generics, errors: &mut Errors) -> Option<Element> {
     let name = word.to_string();
-    let is_parameter = generics.type_params().any(|parameter| parameter.ident == *word);
-    match Dtype::named(&name) {
-        Some(_) if is_parameter => {
-            errors.at(
-                word,
-                format!("`{name}` is a dtype and a type parameter of this struct: rename the parameter"),
-            );
+    let parameter = generics.type_params().find(|parameter| parameter.ident == *word);
+    match (Dtype::named(&name), parameter) {
+        (Some(_), Some(parameter)) => {
+            let objection = format!("`{name}` is a dtype in this attribute: rename the type parameter");
+            errors.once(&parameter.ident, objection);
             None
         }
-        Some(dtype) => Some(Element::Word(dtype, word.span())),
-        None if is_parameter => Some(Element::Parameter(word.clone())),
-        None => {
+        (Some(dtype), None) => Some(Element::Word(dtype, word.span())),
+        (None, Some(_)) => Some(Element::Parameter(word.clone())),
+        (None, None) => {
             errors.at(word, unknown(&name, generics));
             None
         }
@@ -53,9 +55,8 @@ pub(super) fn element(word: &Ident, generics: &Generics, errors: &mut Errors) ->
 /// Why a word is no dtype, and what to write instead.
 fn unknown(name: &str, generics: &Generics) -> String {
     if generics.const_params().any(|parameter| parameter.ident == name) {
-        return format!(
-            "`{name}` is a const parameter: a dtype is a word such as `f16`, or a type parameter"
-        );
+        let instead = "a dtype is a word such as `f16`, or a type parameter";
+        return format!("`{name}` is a const parameter: {instead}");
     }
     if let Some(dtype) = Dtype::guessed(name) {
         return format!("unknown dtype `{name}`: write `{}`", dtype.name);

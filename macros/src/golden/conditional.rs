@@ -22,7 +22,7 @@ impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> fo
 where
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Gpu"
     }
     fn forward(

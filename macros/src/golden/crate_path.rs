@@ -22,7 +22,9 @@ where
         __ctx: &mut facade::gradpact::__private::Context<__E>,
         __inputs: &facade::gradpact::__private::Inputs<'_, __E>,
     ) -> facade::gradpact::__private::Result<facade::gradpact::__private::Outputs<__E>> {
-        facade::gradpact::__private::Context::set_output_grad_dtype(
+        <facade::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(
             __ctx,
             &[
                 facade::gradpact::__private::GradDType::Exactly(

@@ -29,7 +29,7 @@ where
     [T; { N + 1 }]: Sized,
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Map"
     }
     fn forward(
@@ -37,7 +37,9 @@ where
         __ctx: &mut ::gradpact::__private::Context<__E>,
         __inputs: &::gradpact::__private::Inputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
-        ::gradpact::__private::Context::set_output_grad_dtype(
+        <::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(
             __ctx,
             &[
                 ::gradpact::__private::GradDType::Exactly(

@@ -13,7 +13,7 @@ impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> fo
 where
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Detach"
     }
     fn forward(
@@ -21,11 +21,10 @@ where
         __ctx: &mut ::gradpact::__private::Context<__E>,
         __inputs: &::gradpact::__private::Inputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
-        ::gradpact::__private::Context::set_output_grad_dtype(
-            __ctx,
-            &[::gradpact::__private::GradDType::Any],
-        )?;
-        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[0])?;
+        <::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(__ctx, &[::gradpact::__private::GradDType::Any])?;
+        <::gradpact::__private::Context<_>>::mark_non_differentiable(__ctx, &[0]);
         ::gradpact::__private::forward(self, __ctx, __inputs)
     }
     fn backward(

@@ -23,7 +23,7 @@ where
     __E: Into<__E_>,
     Self: ::gradpact::__private::Op<__E__>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Named"
     }
     fn forward(
@@ -31,11 +31,10 @@ where
         __ctx: &mut ::gradpact::__private::Context<__E__>,
         __inputs: &::gradpact::__private::Inputs<'_, __E__>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E__>> {
-        ::gradpact::__private::Context::set_output_grad_dtype(
-            __ctx,
-            &[::gradpact::__private::GradDType::Any],
-        )?;
-        ::gradpact::__private::Context::mark_non_differentiable(__ctx, &[0])?;
+        <::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(__ctx, &[::gradpact::__private::GradDType::Any])?;
+        <::gradpact::__private::Context<_>>::mark_non_differentiable(__ctx, &[0]);
         ::gradpact::__private::forward(self, __ctx, __inputs)
     }
     fn backward(

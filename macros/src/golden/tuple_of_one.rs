@@ -15,7 +15,7 @@ impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> fo
 where
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "One"
     }
     fn forward(
@@ -23,7 +23,9 @@ where
         __ctx: &mut ::gradpact::__private::Context<__E>,
         __inputs: &::gradpact::__private::Inputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
-        ::gradpact::__private::Context::set_output_grad_dtype(
+        <::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(
             __ctx,
             &[
                 ::gradpact::__private::GradDType::Exactly(

@@ -24,9 +24,10 @@ for Quantize<T, G>
 where
     T: Element,
     G: Element,
+    G: ::gradpact::__private::Element,
     Self: ::gradpact::__private::Op<__E>,
 {
-    fn name(&self) -> &'static 'static ::gradpact::__private::str {
+    fn name(&self) -> &'static ::gradpact::__private::str {
         "Quantize"
     }
     fn forward(
@@ -34,7 +35,9 @@ where
         __ctx: &mut ::gradpact::__private::Context<__E>,
         __inputs: &::gradpact::__private::Inputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>> {
-        ::gradpact::__private::Context::set_output_grad_dtype(
+        <::gradpact::__private::Context<
+            _,
+        >>::set_output_grad_dtype(
             __ctx,
             &[
                 ::gradpact::__private::GradDType::Exactly(

@@ -1,6 +1,6 @@
 //! Reads `key = value` pairs. One that cannot be read is reported and passed over; the others are still read.
 
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 
 use super::tokens::{flat, is_punct, split_at_commas, starts_with_equals, text};
 use crate::dtype::Dtype;
@@ -73,11 +73,10 @@ impl Arguments {
         let word = key.to_string();
         let known = Key::named(&word);
         let Some(meant) = known.or_else(|| Key::guessed(&word)) else {
-            return errors.at(key, format!("unknown key `{word}`: the keys are {}", Key::listed()));
+            return errors.at(key, unknown_key(&word));
         };
         if known.is_none() {
-            let instead = format!("unknown key `{word}`: write `{}`", meant.name());
-            errors.at(key, format!("{instead} (the keys are {})", Key::listed()));
+            errors.at(key, unknown_key(&word));
         } else if value.is_empty() {
             return self.valueless(key, errors);
         }
@@ -103,19 +102,21 @@ impl Arguments {
 
     /// `f16`, `"f16"`, `half::f16` or `(f16, f32)` without a key.
     fn keyless(&mut self, tokens: &[TokenTree], errors: &mut Errors) {
-        let key = if matches!(self.out, Slot::Absent) { Key::Out } else { Key::Grad };
-        let instead = match tokens {
-            [TokenTree::Ident(word)] => {
-                let word = word.to_string();
-                Dtype::guessed(&word).map_or(word, |dtype| dtype.name.to_owned())
-            }
-            [TokenTree::Group(group)] if group.delimiter() == Delimiter::Parenthesis => text(tokens),
-            _ => "…".to_owned(),
+        let blamed: TokenStream = tokens.iter().cloned().collect();
+        let shown = text(tokens);
+        let word = shown.trim_matches('"').rsplit([':', '.']).next().unwrap_or_default();
+        let dtype = Dtype::guessed(word).map(|dtype| dtype.name.to_owned());
+        if matches!(tokens, [TokenTree::Ident(_)]) && dtype.is_none() {
+            return errors.at(blamed, unknown_key(&shown));
+        }
+        let key = match (&self.out, &self.grad) {
+            (Slot::Absent, _) => Key::Out,
+            (_, Slot::Absent) => Key::Grad,
+            _ => return errors.at(blamed, format!("unexpected `{shown}`: the keys are {}", Key::listed())),
         };
-        errors.at(
-            tokens.iter().cloned().collect::<TokenStream>(),
-            format!("a value needs a key: write `{} = {instead}`", key.name()),
-        );
+        let is_tuple = matches!(tokens, [TokenTree::Group(_)]);
+        let instead = dtype.or(is_tuple.then_some(shown)).unwrap_or_else(|| "…".to_owned());
+        errors.at(blamed, format!("a value needs a key: write `{} = {instead}`", key.name()));
         self.slot(key).break_if_absent();
     }
 
@@ -130,7 +131,7 @@ impl Arguments {
         };
         errors.at(
             wrong.iter().cloned().collect::<TokenStream>(),
-            format!("a value follows its key after `=`: write `{key} = {shown}`"),
+            format!("expected `=` after `{key}`: write `{key} = {shown}`"),
         );
         if let Some(meant) = Key::named(&key.to_string()).or_else(|| Key::guessed(&key.to_string())) {
             let slot = self.slot(meant);
@@ -157,10 +158,21 @@ impl Slot {
     }
 }
 
+fn unknown_key(word: &str) -> String {
+    let keys = Key::listed();
+    match Key::guessed(word) {
+        Some(key) => format!("unknown key `{word}`: write `{}` (the keys are {keys})", key.name()),
+        None => format!("unknown key `{word}`: the keys are {keys}"),
+    }
+}
+
 /// Where in an entry a second `key =` begins.
 fn next_key(tokens: &[TokenTree]) -> Option<usize> {
-    (1..tokens.len())
-        .find(|&i| matches!(tokens[i], TokenTree::Ident(_)) && starts_with_equals(&tokens[i + 1..]))
+    let is_key = |token: &TokenTree| {
+        let word = token.to_string();
+        matches!(token, TokenTree::Ident(_)) && Dtype::named(&word).is_none() && Key::guessed(&word).is_some()
+    };
+    (1..tokens.len()).find(|&i| is_key(&tokens[i]) && starts_with_equals(&tokens[i + 1..]))
 }
 
 /// Whether what follows a word makes it a path: `half::f16`, `torch.float16`.

@@ -26,6 +26,8 @@ pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) self_type: TokenStream,
     pub(crate) generics: Generics,
+    /// Whether some of the generics may not be there, which has been reported: no impl can follow that.
+    pub(crate) is_conditional: bool,
     /// The conditions under which the item exists, and so may its impls.
     pub(crate) cfgs: Vec<TokenStream>,
     pub(crate) is_deprecated: bool,
@@ -127,19 +129,18 @@ fn op_impl(input: ParseStream<'_>) -> syn::Result<Header> {
 
 impl Header {
     fn into_subject(self, errors: &mut Errors) -> Subject {
-        for parameter in &self.generics.params {
-            for attribute in
-                attributes_of(parameter).iter().filter(|attribute| attribute.path().is_ident("cfg"))
-            {
-                errors.at(
-                    attribute,
-                    "a generic parameter under a `#[cfg]` is not supported: put it on the struct",
-                );
-            }
+        let attributes = self.generics.params.iter().flat_map(attributes_of);
+        let conditions: Vec<&Attribute> = attributes.filter(|attribute| is_cfg(attribute)).collect();
+        for condition in &conditions {
+            errors.at(
+                condition,
+                "a generic parameter cannot be conditional here: put the `#[cfg]` on the struct",
+            );
         }
         Subject {
             name: self.name,
             self_type: self.self_type,
+            is_conditional: !conditions.is_empty(),
             cfgs: self.attributes.iter().filter_map(condition).collect(),
             is_deprecated: self.attributes.iter().any(|attribute| attribute.path().is_ident("deprecated")),
             generics: self.generics,
@@ -155,9 +156,13 @@ fn attributes_of(parameter: &syn::GenericParam) -> &[Attribute] {
     }
 }
 
+fn is_cfg(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+}
+
 /// The part of an attribute that decides whether the item exists.
 fn condition(attribute: &Attribute) -> Option<TokenStream> {
-    if attribute.path().is_ident("cfg") {
+    if is_cfg(attribute) {
         return Some(attribute.to_token_stream());
     }
     let list = attribute.meta.require_list().ok()?;

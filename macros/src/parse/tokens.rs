@@ -23,11 +23,15 @@ pub(crate) fn split_at_commas(tokens: Vec<TokenTree>, errors: &mut Errors) -> Ve
     let mut pieces = Vec::new();
     let mut piece = Vec::new();
     for token in tokens {
-        if !is_punct(Some(&token), ',') {
+        if is_punct(Some(&token), ';') {
+            errors.at(token, "expected a comma, found `;`");
+        } else if !is_punct(Some(&token), ',') {
             piece.push(token);
+            continue;
         } else if piece.is_empty() {
             errors.at(token, "nothing stands before this comma: remove it");
-        } else {
+        }
+        if !piece.is_empty() {
             pieces.push(std::mem::take(&mut piece));
         }
     }
@@ -54,6 +58,36 @@ pub(crate) fn starts_with_equals(tokens: &[TokenTree]) -> bool {
 
 /// The tokens as a user would write them, for a message.
 pub(crate) fn text(tokens: &[TokenTree]) -> String {
-    let text = tokens.iter().cloned().collect::<TokenStream>().to_string();
-    text.replace(" :: ", "::").replace(":: ", "::").replace(" . ", ".").replace(" ,", ",")
+    let mut text = String::new();
+    for token in tokens {
+        let after_word = text.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ',');
+        if after_word && matches!(token, TokenTree::Ident(_) | TokenTree::Literal(_)) {
+            text.push(' ');
+        }
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::None => ("", ""),
+                };
+                text.extend([open, &self::text(&flat(group.stream())), close]);
+            }
+            token => text.push_str(&token.to_string()),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{flat, text};
+
+    #[test]
+    fn tokens_are_shown_as_they_are_written() {
+        for written in ["half::f16", "Tensor<f16>", "(f16, f32)", "&f16", "a b", "torch.float16", "[f16]"] {
+            assert_eq!(text(&flat(written.parse().expect("these are tokens"))), written);
+        }
+    }
 }

@@ -51,6 +51,11 @@ use crate::error::Result;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1e-10]);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Function",
+    label = "`Function` is not implemented for `{Self}`",
+    note = "a struct with `#[autograd_function(…)]` and `impl Op` is a Function; so is one with `impl Function` by hand"
+)]
 pub trait Function<E: Engine = Cpu>: Send + Sync + 'static {
     /// The name that errors, reports and nodes show.
     fn name(&self) -> &'static str;

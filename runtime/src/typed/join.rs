@@ -38,7 +38,7 @@ pub trait CastOver<D> {
 
 /// `Self` is no wider than `Wider`: every value of the one is a value of the other.
 #[diagnostic::on_unimplemented(
-    message = "a gradient in `{Wider}` does not fit in `{Self}`... it would be narrowed",
+    message = "`{Wider}` cannot hold every gradient in `{Self}`",
     label = "`{Wider}` is not wider than `{Self}`",
     note = "`widen_grad` only widens; narrowing is written out: `narrow_grad`"
 )]

@@ -12,7 +12,8 @@ use crate::function::Inputs;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an input or output of a Function on this engine",
     label = "not a tensor type",
-    note = "use `Tensor<D>`, `Tensor<D, G>`, or for an input that may be missing `Option<Tensor<D, G>>`"
+    note = "use `Tensor<D>`, `Tensor<D, G>`, or for an input that may be missing `Option<Tensor<D, G>>`",
+    note = "what is not a tensor is a field of the struct"
 )]
 pub trait Slot<E: Engine>: Sized {
     /// What `forward` sees of it.
@@ -59,7 +60,8 @@ pub trait OutputSlot<E: Engine>: Slot<E> {
     message = "`{Self}` cannot be the inputs or outputs of a Function on this engine",
     label = "not a tensor type, nor a tuple of up to 8 of them",
     note = "use `Tensor<D>`, `Tensor<D, G>`, or a tuple of up to 8 of these; a Function of more tensors implements \
-            `Function` by hand"
+            `Function` by hand",
+    note = "what is not a tensor is a field of the struct"
 )]
 pub trait Tensors<E: Engine>: Sized {
     /// What `forward` takes for inputs, and returns for outputs.

@@ -1,0 +1,13 @@
+// Parentheses with nothing in them.
+use gradpact::prelude::*;
+
+#[autograd_function()]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}

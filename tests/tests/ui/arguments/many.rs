@@ -1,0 +1,13 @@
+// Several mistakes: two keys, a missing value, a repeated key.
+use gradpact::prelude::*;
+
+#[autograd_function(output = f16, grad =, momentum = f64, output = f16)]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}

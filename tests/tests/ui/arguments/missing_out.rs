@@ -1,0 +1,13 @@
+// Only the gradient dtype is given.
+use gradpact::prelude::*;
+
+#[autograd_function(grad = f32)]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}

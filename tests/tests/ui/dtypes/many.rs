@@ -1,0 +1,13 @@
+// Several mistakes: a foreign word, a path, an integer gradient, a string.
+use gradpact::prelude::*;
+
+#[autograd_function(out = (fp16, half::bf16), grad = (i32, "f32"))]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+// An input that is not a tensor: it belongs in a field.
+use gradpact::prelude::*;
+
+#[autograd_function(out = f16, grad = f32)]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = (Tensor<f32>, f32);
+    fn forward(&self, _: &mut Context, (x, _): (Value<f32>, f32)) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<(Value<f32>, f32)> { Ok((grad, 0.0)) }
+}
+
+fn main() {}

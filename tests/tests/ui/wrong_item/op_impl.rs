@@ -1,0 +1,13 @@
+// The formulas instead of the struct.
+use gradpact::prelude::*;
+
+struct Silu;
+
+#[autograd_function(out = f16, grad = f32)]
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}
