@@ -200,7 +200,10 @@ impl Array {
 
     #[cold]
     fn not_single(&self) -> Error {
-        Error::Shape { operation: "item", problem: format!("expected one element, got shape {}", self.shape()) }
+        Error::Shape {
+            operation: "item",
+            problem: format!("expected one element, got shape {}", self.shape()),
+        }
     }
 }
 
@@ -240,10 +243,7 @@ mod tests {
             Array::from_vec(vec![1.0_f32], [2]),
             Err(Error::Length { expected: 2, got: 1, .. })
         ));
-        assert!(matches!(
-            Array::zeros([usize::MAX, 2], DType::F32),
-            Err(Error::ShapeOverflow { .. })
-        ));
+        assert!(matches!(Array::zeros([usize::MAX, 2], DType::F32), Err(Error::ShapeOverflow { .. })));
         assert_eq!(Array::from_vec(Vec::<f32>::new(), [0, 3]).unwrap().element_count(), 0);
     }
 

@@ -118,13 +118,23 @@ fn words(array: &Array) -> Result<Vec<String>> {
         return Ok(values.iter().map(|&value| (value != 0.0).to_string()).collect());
     }
     let write = style(&values);
-    let special = |value: f64| if value.is_nan() { "nan" } else if value < 0.0 { "-inf" } else { "inf" }.to_owned();
+    let special = |value: f64| {
+        if value.is_nan() {
+            "nan"
+        } else if value < 0.0 {
+            "-inf"
+        } else {
+            "inf"
+        }
+        .to_owned()
+    };
     Ok(values.iter().map(|&value| if value.is_finite() { write(value) } else { special(value) }).collect())
 }
 
 /// How floats are written: as PyTorch chooses it, scientific where four decimals would hide or blow up a value.
 fn style(values: &[f64]) -> fn(f64) -> String {
-    let nonzero = || values.iter().map(|value| value.abs()).filter(|&value| value.is_finite() && value != 0.0);
+    let nonzero =
+        || values.iter().map(|value| value.abs()).filter(|&value| value.is_finite() && value != 0.0);
     let (largest, smallest) = (nonzero().fold(0.0, f64::max), nonzero().fold(f64::INFINITY, f64::min));
     if largest >= 1e8 {
         scientific

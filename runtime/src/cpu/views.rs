@@ -44,7 +44,10 @@ impl Array {
     pub fn narrow(&self, axis: isize, start: usize, length: usize) -> Result<Self> {
         let index = self.shape().axis("narrow", axis)?;
         let Some(&extent) = self.shape().get(index) else {
-            return Err(Error::Shape { operation: "narrow", problem: "a scalar has no axis to narrow".to_owned() });
+            return Err(Error::Shape {
+                operation: "narrow",
+                problem: "a scalar has no axis to narrow".to_owned(),
+            });
         };
         if start.checked_add(length).is_none_or(|end| end > extent) {
             let shape = self.shape();
@@ -69,7 +72,8 @@ impl Array {
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         if shape.checked_len()? != self.element_count() {
-            let problem = format!("shape {} cannot become {shape}: the number of elements differs", self.shape());
+            let problem =
+                format!("shape {} cannot become {shape}: the number of elements differs", self.shape());
             return Err(Error::Shape { operation: "reshape", problem });
         }
         self.reshaped(&shape)
@@ -133,8 +137,14 @@ mod tests {
         assert_eq!(array.narrow(0, 1, 1).unwrap().to_vec::<i64>().unwrap(), [3, 4, 5]);
         let column = array.narrow(1, 2, 1).unwrap();
         assert_eq!(column.broadcast_to(&[2, 2].into()).unwrap().to_vec::<i64>().unwrap(), [2, 2, 5, 5]);
-        assert_eq!(array.permute(&[-1, 0]).unwrap().reshape([6]).unwrap().to_vec::<i64>().unwrap(), [0, 3, 1, 4, 2, 5]);
-        assert_eq!(array.narrow(0, 1, 1).unwrap().reshape([3, 1]).unwrap().to_vec::<i64>().unwrap(), [3, 4, 5]);
+        assert_eq!(
+            array.permute(&[-1, 0]).unwrap().reshape([6]).unwrap().to_vec::<i64>().unwrap(),
+            [0, 3, 1, 4, 2, 5]
+        );
+        assert_eq!(
+            array.narrow(0, 1, 1).unwrap().reshape([3, 1]).unwrap().to_vec::<i64>().unwrap(),
+            [3, 4, 5]
+        );
     }
 
     #[test]
@@ -159,7 +169,11 @@ mod tests {
         assert!(array.reshape([usize::MAX, 6]).is_err());
         assert!(array.broadcast_to(&[3, 2].into()).is_err());
         assert!(array.broadcast_to(&[1 << 62, 2, 3].into()).is_err());
-        assert!(array.permute(&[0]).is_err() && array.permute(&[0, 0]).is_err() && array.permute(&[0, 5]).is_err());
+        assert!(
+            array.permute(&[0]).is_err()
+                && array.permute(&[0, 0]).is_err()
+                && array.permute(&[0, 5]).is_err()
+        );
         assert!(Array::scalar(1_u8).transpose(0, 1).is_err());
     }
 

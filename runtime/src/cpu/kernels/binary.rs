@@ -15,7 +15,9 @@ use crate::shape::Shape;
 /// The shape that the operands broadcast to.
 pub(crate) fn broadcast_shape(operation: &'static str, lhs: &Shape, rhs: &Shape) -> Result<Shape> {
     lhs.broadcast(rhs).ok_or_else(|| {
-        let problem = format!("shapes {lhs} and {rhs} do not broadcast: from the last axis on, extents must be equal or 1");
+        let problem = format!(
+            "shapes {lhs} and {rhs} do not broadcast: from the last axis on, extents must be equal or 1"
+        );
         Error::Shape { operation, problem }
     })
 }
@@ -25,7 +27,12 @@ fn view(array: &Array, shape: &Shape) -> Result<Array> {
 }
 
 /// Operands of equal shape that can be read as what `dtype` is computed in.
-fn operands(operation: &'static str, lhs: &Array, rhs: &Array, dtype: DType) -> Result<(Array, Array, Shape)> {
+fn operands(
+    operation: &'static str,
+    lhs: &Array,
+    rhs: &Array,
+    dtype: DType,
+) -> Result<(Array, Array, Shape)> {
     let shape = broadcast_shape(operation, lhs.shape(), rhs.shape())?;
     let operand = |array: &Array| {
         // An integer is rounded to a small float before it is computed with, as in PyTorch; floats are read exactly.
@@ -200,7 +207,10 @@ pub(crate) fn compare(lhs: &Array, rhs: &Array, comparison: Comparison) -> Resul
     with_compute!(dtype, C => compare_in::<C>(operands, comparison))
 }
 
-fn compare_in<C: Compute + From<bool>>(operands: (Array, Array, Shape), comparison: Comparison) -> Result<Array> {
+fn compare_in<C: Compute + From<bool>>(
+    operands: (Array, Array, Shape),
+    comparison: Comparison,
+) -> Result<Array> {
     match comparison {
         Comparison::Eq => zip(operands, DType::Bool, |a: C, b| C::from(a == b)),
         Comparison::Ne => zip(operands, DType::Bool, |a: C, b| C::from(a != b)),
@@ -289,7 +299,10 @@ mod tests {
         assert_eq!(mul(&Array::scalar(i64::MAX), &Array::scalar(2_i64)).unwrap().item::<i64>().unwrap(), -2);
         assert!(add(&Array::scalar(true), &Array::scalar(true)).unwrap().item::<bool>().unwrap());
         assert!(sub(&Array::scalar(true), &Array::scalar(true)).is_err());
-        assert_eq!(div(&Array::scalar(1_i32), &Array::scalar(0_i32)).unwrap().item_f64().unwrap(), f64::INFINITY);
+        assert_eq!(
+            div(&Array::scalar(1_i32), &Array::scalar(0_i32)).unwrap().item_f64().unwrap(),
+            f64::INFINITY
+        );
     }
 
     #[test]
@@ -310,7 +323,8 @@ mod tests {
         let one = Array::scalar(1.0_f32);
         for (a, b) in [(&nan, &one), (&one, &nan)] {
             assert!(values(maximum(a, b))[0].is_nan() && values(minimum(a, b))[0].is_nan());
-            for comparison in [Comparison::Eq, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge] {
+            for comparison in [Comparison::Eq, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge]
+            {
                 assert_eq!(values(compare(a, b, comparison)), [0.0]);
             }
             assert_eq!(values(compare(a, b, Comparison::Ne)), [1.0]);

@@ -32,7 +32,7 @@ pub(crate) fn contiguous(array: &Array) -> Result<Array> {
     let dims = layout.collapsed();
     let buffer = with_store!(array.buffer(), store => {
         let mut out = allocate(array.element_count())?;
-        for_each_piece(&mut out, PIECE, |start, out| {
+        for_each_piece(&mut out, PIECE, &|start, out| {
             let copy = |from: &[_], to: &mut [_]| to.copy_from_slice(from);
             gather(store.as_slice(), layout.offset(), &dims, start, out, copy, |element| element);
         });
@@ -87,7 +87,7 @@ where
     f64: Convert<C>,
 {
     if let Some(elements) = buffer.unique::<C>() {
-        for_each_piece(&mut elements[offset..offset + len], PIECE, |first, piece| {
+        for_each_piece(&mut elements[offset..offset + len], PIECE, &|first, piece| {
             let mut scratch = SmallVec::new();
             for (index, own) in piece.chunks_mut(BLOCK).enumerate() {
                 add_to(own, other.block(first + index * BLOCK, own.len(), &mut scratch));
@@ -97,7 +97,7 @@ where
     }
     with_store!(buffer, store => {
         let Some(elements) = store.unique() else { return false };
-        for_each_piece(&mut elements[offset..offset + len], PIECE, |first, piece| {
+        for_each_piece(&mut elements[offset..offset + len], PIECE, &|first, piece| {
             let (mut scratch, mut wide) = (SmallVec::new(), SmallVec::<[C; 8]>::new());
             for (index, own) in piece.chunks_mut(BLOCK).enumerate() {
                 wide.resize(own.len(), C::default());
@@ -113,7 +113,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Shape;
 
     fn f32s(values: &[f32]) -> Array {
         Array::from_vec(values.to_vec(), [values.len()]).unwrap()
@@ -121,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_cast_rounds_an_f64_once_and_wraps_integers() {
-        let value = Array::from_vec(vec![1.0 + 2.0_f64.powi(-11) + 2.0_f64.powi(-30), 300.7, -1.2], [3]).unwrap();
+        let value =
+            Array::from_vec(vec![1.0 + 2.0_f64.powi(-11) + 2.0_f64.powi(-30), 300.7, -1.2], [3]).unwrap();
         assert_eq!(cast(&value, DType::F16).unwrap().to_f64_vec().unwrap()[0], 1.000_976_562_5);
         assert_eq!(cast(&value, DType::U8).unwrap().to_vec::<u8>().unwrap(), [1, 44, 255]);
         assert_eq!(cast(&value, DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true; 3]);
@@ -133,9 +133,13 @@ mod tests {
     fn every_pair_of_dtypes_converts_small_values_exactly() {
         for from in DType::ALL {
             for to in DType::ALL {
-                let array = Array::full(&Shape::from([3]), 1.0, from);
+                let array = Array::full([3], 1.0, from);
                 let array = cast(&array.unwrap(), to).unwrap();
-                assert_eq!((array.dtype(), array.to_f64_vec().unwrap()), (to, vec![1.0; 3]), "{from} to {to}");
+                assert_eq!(
+                    (array.dtype(), array.to_f64_vec().unwrap()),
+                    (to, vec![1.0; 3]),
+                    "{from} to {to}"
+                );
             }
         }
     }

@@ -28,9 +28,6 @@ pub(crate) trait Compute: Element + PartialOrd {
     /// The sum; of integers it wraps.
     fn plus(self, other: Self) -> Self;
 
-    /// The product; of integers it wraps.
-    fn times(self, other: Self) -> Self;
-
     /// Neither less than nor equal to nor greater than itself.
     fn is_nan(self) -> bool;
 
@@ -55,14 +52,10 @@ pub(crate) fn add_to<C: Compute>(own: &mut [C], other: &[C]) {
 }
 
 macro_rules! compute {
-    ($($type:ty: $plus:expr, $times:expr;)*) => {$(
+    ($($type:ty: $plus:expr;)*) => {$(
         impl Compute for $type {
             fn plus(self, other: Self) -> Self {
                 $plus(self, other)
-            }
-
-            fn times(self, other: Self) -> Self {
-                $times(self, other)
             }
 
             #[allow(clippy::eq_op, reason = "a NaN is what differs from itself; integers have none")]
@@ -90,7 +83,7 @@ macro_rules! compute {
                 }
                 with_type!(dtype, T => {
                     let mut out = allocate::<T>(values.len())?;
-                    for_each_piece(&mut out, PIECE, |start, out| {
+                    for_each_piece(&mut out, PIECE, &|start, out| {
                         Convert::save(&values[start..start + out.len()], out);
                     });
                     Ok(Store::from_vec(out).into())
@@ -100,9 +93,9 @@ macro_rules! compute {
     )*};
 }
 compute! {
-    f32: core::ops::Add::add, core::ops::Mul::mul;
-    f64: core::ops::Add::add, core::ops::Mul::mul;
-    i64: Self::wrapping_add, Self::wrapping_mul;
+    f32: core::ops::Add::add;
+    f64: core::ops::Add::add;
+    i64: Self::wrapping_add;
 }
 
 fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Result<Buffer> {
@@ -113,14 +106,14 @@ fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Resu
     }
     let mut out = allocate::<T>(len)?;
     if let Some(out) = any_mut(&mut out).downcast_mut::<Vec<C>>() {
-        for_each_piece(out, PIECE, |first, piece| {
+        for_each_piece(out, PIECE, &|first, piece| {
             let mut scratch = Scratch::default();
             for (index, out) in piece.chunks_mut(BLOCK).enumerate() {
                 block(first + index * BLOCK, out, &mut scratch);
             }
         });
     } else {
-        for_each_piece(&mut out, PIECE, |first, piece| {
+        for_each_piece(&mut out, PIECE, &|first, piece| {
             let mut scratch = Scratch::default();
             let mut computed = SmallVec::<[C; 8]>::from_elem(C::default(), piece.len().min(BLOCK));
             for (index, out) in piece.chunks_mut(BLOCK).enumerate() {

@@ -227,7 +227,10 @@ mod tests {
     fn a_large_integer_is_rounded_once() {
         // A tie of bf16 but for its last bit, which an f64 (or f32) in between would drop.
         let above = (1_i64 << 62) + (1 << 54) + 1;
-        assert_eq!(<bf16 as Convert<i64>>::save_one(above).to_f64(), 2.0_f64.powi(62) * (1.0 + 2.0_f64.powi(-7)));
+        assert_eq!(
+            <bf16 as Convert<i64>>::save_one(above).to_f64(),
+            2.0_f64.powi(62) * (1.0 + 2.0_f64.powi(-7))
+        );
         assert_eq!(<bf16 as Convert<i64>>::save_one(above - 1).to_f64(), 2.0_f64.powi(62));
         assert_eq!(<bf16 as Convert<i64>>::save_one(i64::MIN).to_f64(), -(2.0_f64.powi(63)));
         assert_eq!(<f16 as Convert<i64>>::save_one(2049).to_f64(), 2048.0);

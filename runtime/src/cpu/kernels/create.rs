@@ -33,7 +33,9 @@ pub(crate) fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Resu
     // From both ends towards the middle, so that the last value is `end` exactly; as PyTorch does it.
     let last = steps.saturating_sub(1) as f64;
     let middle = (steps / 2) as f64;
-    spaced(steps, dtype, |nth| if nth < middle || steps == 1 { start + nth * step } else { end - (last - nth) * step })
+    spaced(steps, dtype, |nth| {
+        if nth < middle || steps == 1 { start + nth * step } else { end - (last - nth) * step }
+    })
 }
 
 fn spaced(len: usize, dtype: DType, value: impl Fn(f64) -> f64) -> Result<Array> {

@@ -41,12 +41,7 @@ fn nothing_there(operation: &'static str, shape: &Shape) -> Error {
 }
 
 /// The largest or smallest element over `axes` (`None`: all), in the array's dtype.
-pub(crate) fn extreme(
-    array: &Array,
-    axes: Option<&[isize]>,
-    keepdim: bool,
-    which: Extreme,
-) -> Result<Array> {
+pub(crate) fn extreme(array: &Array, axes: Option<&[isize]>, keepdim: bool, which: Extreme) -> Result<Array> {
     let plan = Plan::new(which.name(), array, axes, keepdim)?;
     if plan.count() == 0 {
         return Err(nothing_there(which.name(), array.shape()));
@@ -63,7 +58,12 @@ pub(crate) fn extreme(
 }
 
 /// Where along `axis` (`None`: in row-major order) the largest or smallest element is, the first of equals; `i64`.
-pub(crate) fn arg_extreme(array: &Array, axis: Option<isize>, keepdim: bool, which: Extreme) -> Result<Array> {
+pub(crate) fn arg_extreme(
+    array: &Array,
+    axis: Option<isize>,
+    keepdim: bool,
+    which: Extreme,
+) -> Result<Array> {
     let operation = if which == Extreme::Max { "argmax" } else { "argmin" };
     let whole = Split { outer: 1, extent: array.element_count(), inner: 1 };
     let (split, kept) = match axis {
@@ -90,7 +90,7 @@ fn find<C: Compute>(array: &Array, split: Split, which: Extreme, positions: &mut
     let Split { extent, inner, .. } = split;
     let reader = Reader::new(array);
     let rows = (PIECE / (extent * inner.max(1)).max(1)).max(1);
-    for_each_piece(positions, rows * inner, |first, positions| {
+    for_each_piece(positions, rows * inner, &|first, positions| {
         let mut scratch = smallvec::SmallVec::new();
         let mut best = vec![C::default(); inner];
         for (row, positions) in positions.chunks_mut(inner).enumerate() {
@@ -108,7 +108,12 @@ fn find<C: Compute>(array: &Array, split: Split, which: Extreme, positions: &mut
 }
 
 /// The largest or smallest elements along `axis`, and where they are.
-pub(crate) fn extreme_along(array: &Array, axis: isize, keepdim: bool, which: Extreme) -> Result<(Array, Array)> {
+pub(crate) fn extreme_along(
+    array: &Array,
+    axis: isize,
+    keepdim: bool,
+    which: Extreme,
+) -> Result<(Array, Array)> {
     let axis = array.shape().axis(which.name(), axis)?;
     if array.shape().is_empty() {
         return Ok((array.clone(), Array::scalar(0_i64)));
@@ -139,7 +144,10 @@ mod tests {
         assert_eq!(argmax(Some(0)), [1, 0, 1]);
         assert_eq!(argmax(None), [3]);
         let (smallest, at) = extreme_along(&values, -1, true, Extreme::Min).unwrap();
-        assert_eq!((smallest.to_f64_vec().unwrap(), at.to_f64_vec().unwrap()), (vec![1.0, 2.0], vec![0.0, 1.0]));
+        assert_eq!(
+            (smallest.to_f64_vec().unwrap(), at.to_f64_vec().unwrap()),
+            (vec![1.0, 2.0], vec![0.0, 1.0])
+        );
         assert_eq!(smallest.shape()[..], [2, 1]);
     }
 
@@ -157,7 +165,10 @@ mod tests {
         let bytes = Array::from_vec(vec![3_i8, -128, 127], [3]).unwrap();
         assert_eq!(extreme(&bytes, None, false, Extreme::Min).unwrap().item::<i8>().unwrap(), -128);
         let low = array(&[f32::NEG_INFINITY; 20], [20]);
-        assert_eq!(extreme(&low, None, false, Extreme::Max).unwrap().item::<f32>().unwrap(), f32::NEG_INFINITY);
+        assert_eq!(
+            extreme(&low, None, false, Extreme::Max).unwrap().item::<f32>().unwrap(),
+            f32::NEG_INFINITY
+        );
         let long = Array::from_vec((0..5000_i64).collect(), [5000]).unwrap().cast(DType::F32).unwrap();
         assert_eq!(extreme(&long, Some(&[0]), true, Extreme::Max).unwrap().item::<f32>().unwrap(), 4999.0);
     }

@@ -22,7 +22,7 @@ pub(crate) fn take(array: &Array, axis: usize, positions: &[usize]) -> Result<Ar
         let from = &store.as_slice()[offset..];
         let mut out = allocate(shape.element_count())?;
         let rows = PIECE.div_ceil(split.inner.max(1));
-        for_each_piece(&mut out, rows * split.inner, |start, piece| {
+        for_each_piece(&mut out, rows * split.inner, &|start, piece| {
             let first = start / split.inner.max(1);
             for (row, out) in piece.chunks_mut(split.inner.max(1)).enumerate() {
                 let (outer, nth) = ((first + row) / positions.len(), (first + row) % positions.len());
@@ -154,7 +154,8 @@ impl Positions {
         let fits = |(i, (&wanted, &extent)): (usize, (&usize, &usize))| i == axis || wanted <= extent;
         let ranks_agree = index.shape().len() == shape.len();
         if !ranks_agree || !index.shape().iter().zip(shape.iter()).enumerate().all(fits) {
-            let problem = format!("an index of shape {} does not fit shape {shape} along axis {axis}", index.shape());
+            let problem =
+                format!("an index of shape {} does not fit shape {shape} along axis {axis}", index.shape());
             return Err(Error::Shape { operation, problem });
         }
         let split = Split::at(shape, axis);
@@ -202,7 +203,8 @@ pub(crate) fn cat(arrays: &[Array], axis: isize) -> Result<Array> {
     for array in arrays {
         let own = array.shape().get(axis).copied().unwrap_or(0);
         if array.shape().with_extent(axis, 0) != first.shape().with_extent(axis, 0) {
-            let problem = format!("shapes {} and {} differ in another axis than {axis}", first.shape(), array.shape());
+            let problem =
+                format!("shapes {} and {} differ in another axis than {axis}", first.shape(), array.shape());
             return Err(Error::Shape { operation, problem });
         }
         extent = extent.saturating_add(own);
@@ -259,7 +261,10 @@ mod tests {
         assert_eq!(taken.to_f64_vec().unwrap(), [2.0, 0.0, 2.0, 5.0, 3.0, 5.0]);
         let back = index_add(&taken, 1, &index, 3).unwrap();
         assert_eq!(back.to_f64_vec().unwrap(), [0.0, 0.0, 4.0, 3.0, 0.0, 10.0]);
-        assert_eq!(index_select(&array, 0, &indices(&[1], [1])).unwrap().to_f64_vec().unwrap(), [3.0, 4.0, 5.0]);
+        assert_eq!(
+            index_select(&array, 0, &indices(&[1], [1])).unwrap().to_f64_vec().unwrap(),
+            [3.0, 4.0, 5.0]
+        );
         assert_eq!(index_select(&array, 0, &indices(&[], [0])).unwrap().shape()[..], [0, 3]);
     }
 
@@ -302,14 +307,20 @@ mod tests {
     #[test]
     fn one_hot_marks_the_class() {
         let hot = one_hot(&indices(&[1, 0], [2]), 3, DType::BF16).unwrap();
-        assert_eq!((hot.dtype(), hot.to_f64_vec().unwrap()), (DType::BF16, vec![0.0, 1.0, 0.0, 1.0, 0.0, 0.0]));
+        assert_eq!(
+            (hot.dtype(), hot.to_f64_vec().unwrap()),
+            (DType::BF16, vec![0.0, 1.0, 0.0, 1.0, 0.0, 0.0])
+        );
     }
 
     #[test]
     fn cat_joins_along_any_axis_and_promotes() {
         let (a, b) = (counting([2, 1]), counting([2, 2]).cast(DType::F64).unwrap());
         let joined = cat(&[a.clone(), b.clone()], 1).unwrap();
-        assert_eq!((joined.dtype(), joined.to_f64_vec().unwrap()), (DType::F64, vec![0.0, 0.0, 1.0, 1.0, 2.0, 3.0]));
+        assert_eq!(
+            (joined.dtype(), joined.to_f64_vec().unwrap()),
+            (DType::F64, vec![0.0, 0.0, 1.0, 1.0, 2.0, 3.0])
+        );
         assert!(cat(&[a.clone(), b], 0).is_err());
         assert!(cat(&[], 0).is_err());
         assert!(cat(&[Array::scalar(1.0_f32)], 0).is_err());

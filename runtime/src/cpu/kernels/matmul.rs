@@ -58,7 +58,8 @@ fn product(
     let promoted = lhs.dtype().promote(rhs.dtype());
     let dtype = dtype.unwrap_or(promoted);
     // An integer product asked for as a float is formed in that float.
-    let computed = promoted.accumulation().promote(if promoted.is_float() { dtype.accumulation() } else { dtype });
+    let computed =
+        promoted.accumulation().promote(if promoted.is_float() { dtype.accumulation() } else { dtype });
     let shape: Shape = batch.iter().copied().chain([m, n]).collect();
     let len = shape.checked_len()?;
     let buffer = with_compute!(computed, C => {
@@ -105,7 +106,8 @@ impl<'a, C: Compute> Batch<'a, C> {
         let row_stride = strides.pop().unwrap_or(1);
         // Along batch dimensions that it lacks, or has once, it is the same matrix again.
         let missing = batch.len() - strides.len();
-        let own = array.shape().iter().zip(&strides).map(|(&extent, &stride)| if extent == 1 { 0 } else { stride });
+        let own =
+            array.shape().iter().zip(&strides).map(|(&extent, &stride)| if extent == 1 { 0 } else { stride });
         let strides = core::iter::repeat_n(0, missing).chain(own).collect();
         let elements = array.buffer().slice().unwrap_or_default();
         Self { elements, offset: layout.offset(), extents: batch, strides, row_stride, column_stride }
@@ -179,7 +181,10 @@ const PARALLEL: usize = 1 << 18;
 #[allow(unsafe_code, reason = "the only interface of the `gemm` crate takes pointers")]
 fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one: C) {
     let (m, k, n) = (lhs.rows, lhs.columns, rhs.columns);
-    let fits = lhs.is_within_bounds() && rhs.is_within_bounds() && rhs.rows == k && Some(out.len()) == m.checked_mul(n);
+    let fits = lhs.is_within_bounds()
+        && rhs.is_within_bounds()
+        && rhs.rows == k
+        && Some(out.len()) == m.checked_mul(n);
     assert!(fits, "a matrix reaches past its elements");
     let parallelism = match m.saturating_mul(k).saturating_mul(n) {
         #[cfg(feature = "rayon")]
@@ -240,10 +245,18 @@ mod tests {
             for [m, k, n] in [[1, 1, 1], [2, 3, 4], [1, 5, 3], [17, 1, 9], [33, 20, 65], [3, 4, 1]] {
                 let (a, b) = (counting([m, k], dtype), counting([k, n], dtype));
                 let expected = naive(&a, &b);
-                assert_eq!(matmul(&a, &b, Some(DType::F64)).unwrap().to_f64_vec().unwrap(), expected, "{dtype}");
+                assert_eq!(
+                    matmul(&a, &b, Some(DType::F64)).unwrap().to_f64_vec().unwrap(),
+                    expected,
+                    "{dtype}"
+                );
                 let a = a.transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
                 let b = b.transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
-                assert_eq!(matmul(&a, &b, Some(DType::F64)).unwrap().to_f64_vec().unwrap(), expected, "{dtype}");
+                assert_eq!(
+                    matmul(&a, &b, Some(DType::F64)).unwrap().to_f64_vec().unwrap(),
+                    expected,
+                    "{dtype}"
+                );
             }
         }
     }
@@ -263,7 +276,8 @@ mod tests {
             }
         }
         let shape = |a: &[usize], b: &[usize]| {
-            matmul(&counting(a, DType::F32), &counting(b, DType::F32), None).map(|product| product.shape().to_vec())
+            matmul(&counting(a, DType::F32), &counting(b, DType::F32), None)
+                .map(|product| product.shape().to_vec())
         };
         assert_eq!(shape(&[3], &[3]).unwrap(), []);
         assert_eq!(shape(&[3], &[3, 2]).unwrap(), [2]);

@@ -20,8 +20,8 @@ mod softmax;
 mod unary;
 
 pub(crate) use binary::{
-    Comparison, add, add_scalar, choose, compare, div, div_scalar, maximum, minimum, mul,
-    mul_scalar, pow, pow_scalar, sub,
+    Comparison, add, add_scalar, choose, compare, div, div_scalar, maximum, minimum, mul, mul_scalar, pow,
+    pow_scalar, sub,
 };
 pub(crate) use cast::{accumulate, cast, contiguous};
 pub use create::Generator;
@@ -30,7 +30,7 @@ pub(crate) use extremum::{Extreme, arg_extreme, extreme, extreme_along};
 pub(crate) use index::{cat, gather_along, index_add, index_select, one_hot, pad, scatter_add, take};
 pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
-pub(crate) use reduce::{mean, prod, sum, sum_to_shape};
+pub(crate) use reduce::{mean, sum, sum_to_shape};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{
     abs, clamp, cos, erf, exp, gelu, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,

@@ -6,7 +6,9 @@
 pub(crate) const PIECE: usize = 1 << 15;
 
 /// Calls `work` on each piece of `piece` elements of `out`, with the index of the piece's first element.
-pub(crate) fn for_each_piece<T: Send>(out: &mut [T], piece: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+///
+/// `work` is called through a pointer: a piece takes long enough, and the scheduling is compiled once for each type.
+pub(crate) fn for_each_piece<T: Send>(out: &mut [T], piece: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     let piece = piece.max(1);
     #[cfg(feature = "rayon")]
     if out.len() > piece {
@@ -26,12 +28,12 @@ mod tests {
     #[test]
     fn every_element_is_in_one_piece() {
         let mut out = vec![0; 10];
-        for_each_piece(&mut out, 3, |start, out| {
+        for_each_piece(&mut out, 3, &|start, out| {
             for (offset, slot) in out.iter_mut().enumerate() {
                 *slot += start + offset;
             }
         });
         assert_eq!(out, (0..10).collect::<Vec<_>>());
-        for_each_piece(&mut Vec::<i32>::new(), 0, |_, _| panic!("there is nothing to do"));
+        for_each_piece(&mut Vec::<i32>::new(), 0, &|_, _| panic!("there is nothing to do"));
     }
 }

@@ -129,14 +129,16 @@ mod tests {
 
     #[test]
     fn blocks_of_a_transposed_array_come_in_row_major_order() {
-        let array = Array::from_vec((0..6).map(|v| v as f32).collect(), [2, 3]).unwrap().permute(&[1, 0]).unwrap();
+        let array =
+            Array::from_vec((0..6).map(|v| v as f32).collect(), [2, 3]).unwrap().permute(&[1, 0]).unwrap();
         assert_eq!(read_from(&array, 0, 6), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
         assert_eq!(read_from(&array, 3, 2), [4.0, 2.0]);
     }
 
     #[test]
     fn blocks_of_a_broadcast_array_repeat_its_elements() {
-        let column = Array::from_vec(vec![1_i32, 2], [2, 1]).unwrap().broadcast_to(&Shape::from([2, 3])).unwrap();
+        let column =
+            Array::from_vec(vec![1_i32, 2], [2, 1]).unwrap().broadcast_to(&Shape::from([2, 3])).unwrap();
         assert_eq!(read_from(&column, 1, 4), [1.0, 1.0, 2.0, 2.0]);
         let row = Array::from_vec(vec![1_u8, 2], [2]).unwrap().broadcast_to(&Shape::from([2, 2])).unwrap();
         assert_eq!(read_from(&row, 0, 4), [1.0, 2.0, 1.0, 2.0]);

@@ -1,4 +1,4 @@
-//! Reductions to fewer elements: sum, mean, product, largest, smallest.
+//! Reductions to fewer elements: sum and mean, and the folding that extrema use too.
 //!
 //! Elements are folded in blocks of fixed size whose results are folded in pairs, so that rounding errors grow with the
 //! logarithm of their number and the result does not depend on threads. What comes out is rounded once.
@@ -138,7 +138,7 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
             results[0] = self.long_row()?;
             return Ok(results);
         }
-        for_each_piece(&mut results, (PIECE / extent).max(1), |first, results| {
+        for_each_piece(&mut results, (PIECE / extent).max(1), &|first, results| {
             let (mut scratch, mut partial) = (SmallVec::new(), SmallVec::<[C; 8]>::new());
             for (row, result) in results.iter_mut().enumerate() {
                 partial.clear();
@@ -157,7 +157,7 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
     fn long_row(&self) -> Result<C> {
         let extent = self.split.extent;
         let mut partial = allocate::<C>(extent.div_ceil(BLOCK))?;
-        for_each_piece(&mut partial, PIECE / BLOCK, |first, partial| {
+        for_each_piece(&mut partial, PIECE / BLOCK, &|first, partial| {
             let mut scratch = SmallVec::new();
             for (index, partial) in partial.iter_mut().enumerate() {
                 let start = (first + index) * BLOCK;
@@ -209,7 +209,7 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
         let mut partial = allocate::<C>(outer * groups * inner)?;
         partial.fill(self.start);
         let piece = (PIECE / group.min(extent)).max(inner.min(BLOCK));
-        for_each_piece(&mut partial, piece, |first, out| self.group_rows(first, out, group, groups));
+        for_each_piece(&mut partial, piece, &|first, out| self.group_rows(first, out, group, groups));
         if groups == 1 {
             return Ok(partial);
         }
@@ -258,7 +258,12 @@ fn sum_dtype(dtype: DType) -> DType {
 /// The sum over `axes` in `dtype` (default: floats their own, all else `i64`).
 ///
 /// 8- and 16-bit floats are summed in `f32`, integers in `i64`; the result is rounded once.
-pub(crate) fn sum(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: Option<DType>) -> Result<Array> {
+pub(crate) fn sum(
+    array: &Array,
+    axes: Option<&[isize]>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Array> {
     let plan = Plan::new("sum", array, axes, keepdim)?;
     sum_planned(plan, array.dtype(), dtype.unwrap_or_else(|| sum_dtype(array.dtype())))
 }
@@ -279,7 +284,12 @@ fn sum_planned(mut plan: Plan, own: DType, dtype: DType) -> Result<Array> {
 }
 
 /// The mean over `axes` in `dtype`, which must be floating (default: the array's own); rounded once.
-pub(crate) fn mean(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: Option<DType>) -> Result<Array> {
+pub(crate) fn mean(
+    array: &Array,
+    axes: Option<&[isize]>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Array> {
     let (own, dtype) = (array.dtype(), dtype.unwrap_or(array.dtype()));
     if !dtype.is_float() {
         let expected = "a floating dtype, or one chosen for the result".to_owned();
@@ -295,21 +305,6 @@ pub(crate) fn mean(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: 
         let mut sums = plan.fold(0.0_f64, Compute::plus)?;
         sums.iter_mut().for_each(|sum| *sum /= count as f64);
         f64::store(dtype, sums)?
-    };
-    Ok(Array::from_buffer(buffer, plan.shape))
-}
-
-/// The product over `axes` in `dtype` (default as for a sum).
-pub(crate) fn prod(array: &Array, axes: Option<&[isize]>, keepdim: bool, dtype: Option<DType>) -> Result<Array> {
-    let dtype = dtype.unwrap_or_else(|| sum_dtype(array.dtype()));
-    let array = if array.dtype().is_float() && !dtype.is_float() { array.cast(dtype)? } else { array.clone() };
-    let plan = Plan::new("prod", &array, axes, keepdim)?;
-    let buffer = if !array.dtype().is_float() {
-        i64::store(dtype, plan.fold(1_i64, Compute::times)?)?
-    } else if array.dtype() == DType::F64 || dtype == DType::F64 {
-        f64::store(dtype, plan.fold(1.0_f64, Compute::times)?)?
-    } else {
-        f32::store(dtype, plan.fold(1.0_f32, Compute::times)?)?
     };
     Ok(Array::from_buffer(buffer, plan.shape))
 }
@@ -348,7 +343,8 @@ mod tests {
         let kept: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
         let mut sums = vec![0.0; kept.iter().map(|&axis| shape[axis]).product()];
         for (position, value) in values.iter().enumerate() {
-            let coordinate = |axis: usize| position / shape[axis + 1..].iter().product::<usize>() % shape[axis];
+            let coordinate =
+                |axis: usize| position / shape[axis + 1..].iter().product::<usize>() % shape[axis];
             sums[kept.iter().fold(0, |at, &axis| at * shape[axis] + coordinate(axis))] += value;
         }
         sums
@@ -357,7 +353,9 @@ mod tests {
     #[test]
     fn sums_over_any_axes_agree_with_adding_one_by_one() {
         let array = counting([3, 4, 1, 5]);
-        for axes in [&[0][..], &[1], &[3], &[0, 1], &[1, 3], &[0, 3], &[0, 1, 2, 3], &[2], &[], &[0, 2], &[1, 2, 3]] {
+        for axes in
+            [&[0][..], &[1], &[3], &[0, 1], &[1, 3], &[0, 3], &[0, 1, 2, 3], &[2], &[], &[0, 2], &[1, 2, 3]]
+        {
             let signed: Vec<isize> = axes.iter().map(|&axis| axis as isize - 4).collect();
             for view in [array.clone(), array.permute(&[2, 1, 0, 3]).unwrap().transpose(0, 2).unwrap()] {
                 let sum = sum(&view, Some(&signed), false, None).unwrap();
@@ -405,7 +403,6 @@ mod tests {
         assert_eq!(sum(&flags, None, false, None).unwrap().item::<i64>().unwrap(), 2);
         assert!(mean(&bytes, None, false, None).is_err());
         assert_eq!(mean(&bytes, None, false, Some(DType::F32)).unwrap().item::<f32>().unwrap(), 255.0);
-        assert_eq!(prod(&bytes, None, false, None).unwrap().item::<i64>().unwrap(), 255_i64.pow(3));
     }
 
     #[test]
@@ -415,7 +412,6 @@ mod tests {
         assert_eq!(sum(&empty, Some(&[0]), false, None).unwrap().to_f64_vec().unwrap(), [0.0; 3]);
         assert_eq!(sum(&empty, Some(&[1]), false, None).unwrap().to_f64_vec().unwrap(), []);
         assert!(mean(&empty, None, false, None).unwrap().item::<f32>().unwrap().is_nan());
-        assert_eq!(prod(&empty, None, false, None).unwrap().item::<f32>().unwrap(), 1.0);
     }
 
     #[test]

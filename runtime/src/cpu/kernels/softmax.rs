@@ -32,7 +32,7 @@ fn softmax_rows<R: Real>(rows: &Array, extent: usize, log: bool) -> Result<Vec<R
     let mut out = allocate::<R>(rows.element_count())?;
     let reader = Reader::new(rows);
     let piece = (PIECE / 8 / extent.max(1)).max(1) * extent;
-    for_each_piece(&mut out, piece, |first, piece| {
+    for_each_piece(&mut out, piece, &|first, piece| {
         for (row, out) in piece.chunks_mut(extent).enumerate() {
             reader.read(first + row * extent, out);
             if log { log_softmax_row(out) } else { softmax_row(out) }
@@ -95,7 +95,8 @@ mod tests {
     fn rows_sum_to_one_along_any_axis() {
         let array = Array::from_vec((0..24).map(f64::from).collect(), [2, 3, 4]).unwrap();
         for axis in 0..3 {
-            let sums = super::super::sum(&softmax(&array, axis, false).unwrap(), Some(&[axis]), false, None).unwrap();
+            let sums = super::super::sum(&softmax(&array, axis, false).unwrap(), Some(&[axis]), false, None)
+                .unwrap();
             assert!(sums.to_f64_vec().unwrap().iter().all(|sum| (sum - 1.0).abs() < 1e-15));
         }
         let log = softmax(&array, 1, true).unwrap();

@@ -16,11 +16,19 @@ trait Unary: Copy + Sync {
 
 fn map<U: Unary>(array: &Array, function: U) -> Result<Array> {
     let dtype = if array.dtype().is_float() { array.dtype() } else { DType::F32 };
-    if dtype == DType::F64 { map_in::<f64>(array, dtype, |x| function.at(x)) } else { map_in::<f32>(array, dtype, |x| function.at(x)) }
+    if dtype == DType::F64 {
+        map_in::<f64>(array, dtype, |x| function.at(x))
+    } else {
+        map_in::<f32>(array, dtype, |x| function.at(x))
+    }
 }
 
 /// `function` of each element, computed as a `C`.
-pub(super) fn map_in<C: Compute>(array: &Array, dtype: DType, function: impl Fn(C) -> C + Sync) -> Result<Array> {
+pub(super) fn map_in<C: Compute>(
+    array: &Array,
+    dtype: DType,
+    function: impl Fn(C) -> C + Sync,
+) -> Result<Array> {
     let reader = Reader::new(array);
     let buffer = C::produce(dtype, array.element_count(), &|start, out, scratch: &mut Scratch<C>| {
         let elements = reader.block(start, out.len(), &mut scratch.0);
@@ -148,7 +156,9 @@ mod tests {
     #[test]
     fn special_values_go_where_pytorch_sends_them() {
         let inf = f32::INFINITY;
-        let all = |function: fn(&Array) -> Result<Array>, values: &[f32]| function(&f32s(values)).unwrap().to_f64_vec().unwrap();
+        let all = |function: fn(&Array) -> Result<Array>, values: &[f32]| {
+            function(&f32s(values)).unwrap().to_f64_vec().unwrap()
+        };
         assert_eq!(all(exp, &[-inf, 0.0, inf, 100.0]), [0.0, 1.0, f64::INFINITY, f64::INFINITY]);
         assert!(all(ln, &[-1.0])[0].is_nan() && all(ln, &[0.0])[0] == f64::NEG_INFINITY);
         assert_eq!(all(rsqrt, &[0.0, 4.0]), [f64::INFINITY, 0.5]);
@@ -159,7 +169,10 @@ mod tests {
         assert_eq!(all(sign, &[-3.0, 0.0, f32::NAN]), [-1.0, 0.0, 0.0]);
         // Φ(1) = 0.841344746068542948585…
         assert!((all(gelu, &[1.0])[0] - 0.841_344_746_068_542_9).abs() < 1e-7);
-        assert!((gelu(&Array::scalar(1.0_f64)).unwrap().item_f64().unwrap() - 0.841_344_746_068_542_9).abs() < 1e-15);
+        assert!(
+            (gelu(&Array::scalar(1.0_f64)).unwrap().item_f64().unwrap() - 0.841_344_746_068_542_9).abs()
+                < 1e-15
+        );
     }
 
     #[test]
@@ -167,7 +180,10 @@ mod tests {
         let x = f16::from_f32(10.0);
         // e^10 = 22026.465…; f16 values are 16 apart there.
         assert_eq!(exp(&Array::scalar(x)).unwrap().item::<f16>().unwrap().to_f64(), 22032.0);
-        assert_eq!(sqrt(&Array::scalar(f16::from_f32(2.0))).unwrap().item::<f16>().unwrap(), f16::from_f32(2.0_f32.sqrt()));
+        assert_eq!(
+            sqrt(&Array::scalar(f16::from_f32(2.0))).unwrap().item::<f16>().unwrap(),
+            f16::from_f32(2.0_f32.sqrt())
+        );
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::arithmetic::both;
 use super::{
-    Binary, Broadcast, apply_one, binary_method, broadcast_of, only, unary_function, unary_method, without_gradient,
+    Binary, Broadcast, apply_one, binary_method, broadcast_of, only, unary_function, unary_method,
+    without_gradient,
 };
 use crate::autograd::{DynTensor, Gradients, Outputs};
 use crate::cpu::kernels::{self, Comparison};
-use crate::dtype::{DType, Element};
+use crate::dtype::Element;
 use crate::engine::Cpu;
 use crate::error::Result;
 use crate::function::{Context, Function, Inputs};
@@ -83,7 +84,8 @@ impl Function<Cpu> for Extremum {
         // Equal operands get half each; one that is passed over gets nothing, and the chosen one all, a NaN included.
         let shared = lhs.eq(rhs)?.where_cond(&grad.mul_scalar(0.5)?, &grad)?;
         let zero = DynTensor::scalar(0.0, grad.dtype());
-        let passed_over = |own: &DynTensor<Cpu>, other| if self.larger { own.lt(other) } else { own.gt(other) };
+        let passed_over =
+            |own: &DynTensor<Cpu>, other| if self.larger { own.lt(other) } else { own.gt(other) };
         let part = |own, other| passed_over(own, other)?.where_cond(&zero, &shared);
         both(ctx, &self.broadcast, || part(lhs, rhs), || part(rhs, lhs))
     }
@@ -249,7 +251,7 @@ impl<C> Tensor<bool, C> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{check, check_double, f32s, f64s, gradient, of, values};
-    use super::*;
+    use crate::dtype::DType;
 
     #[test]
     fn gradients_agree_with_finite_differences() {

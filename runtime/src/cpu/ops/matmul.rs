@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn gradients_agree_with_finite_differences_twice_for_every_kind_of_operand() {
         let data = |shape: &[usize]| {
-            let values: Vec<f64> = (0..shape.iter().product()).map(|v: usize| (v as f64 * 1.7).sin()).collect();
+            let values: Vec<f64> =
+                (0..shape.iter().product()).map(|v: usize| (v as f64 * 1.7).sin()).collect();
             f64s(&values, shape)
         };
         for (left, right) in [
@@ -151,7 +152,8 @@ mod tests {
 
     #[test]
     fn an_f32_gradient_of_bf16_operands_is_never_rounded_to_16_bits() {
-        let half = |values: &[f32]| of(&values.iter().map(|&v| bf16::from_f32(v)).collect::<Vec<_>>(), [1, 2]);
+        let half =
+            |values: &[f32]| of(&values.iter().map(|&v| bf16::from_f32(v)).collect::<Vec<_>>(), [1, 2]);
         let x = half(&[1.0, 2.0]).requiring_grad_in(GradDType::Exactly(DType::F32)).unwrap();
         let w = half(&[3.0, 5.0]).transpose(0, 1).unwrap();
         let seed = f32s(&[1.000_001], [1, 1]);

@@ -20,6 +20,8 @@ mod shape;
 mod softmax;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod typed_tests;
 
 use crate::autograd::{Cut, DynTensor, Origin, grad_mode};
 use crate::cpu::Array;
@@ -32,7 +34,12 @@ use crate::shape::Shape;
 pub(crate) fn apply_one<F: Function<Cpu>>(function: F, inputs: &[&DynTensor<Cpu>]) -> Result<DynTensor<Cpu>> {
     let name = function.name();
     let output = apply(function, inputs)?.pop();
-    output.ok_or_else(|| Error::ValueCount { function: name.to_owned(), what: "outputs", expected: 1, got: 0 })
+    output.ok_or_else(|| Error::ValueCount {
+        function: name.to_owned(),
+        what: "outputs",
+        expected: 1,
+        got: 0,
+    })
 }
 
 /// The gradient of the only output; zeros have taken the place of one that never came.

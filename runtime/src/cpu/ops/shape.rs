@@ -174,7 +174,11 @@ impl DynTensor<Cpu> {
     /// PyTorch `derivatives.yaml`, `squeeze.dim`.
     pub fn squeeze(&self, axis: isize) -> Result<Self> {
         let axis = self.shape().axis("squeeze", axis)?;
-        if self.shape().get(axis) == Some(&1) { self.reshape(self.shape().without_axis(axis)) } else { Ok(self.clone()) }
+        if self.shape().get(axis) == Some(&1) {
+            self.reshape(self.shape().without_axis(axis))
+        } else {
+            Ok(self.clone())
+        }
     }
 
     /// With a new axis of extent 1 before position `axis` (−1: behind the last).

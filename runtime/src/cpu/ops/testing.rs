@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::shape::Shape;
 
 type T = crate::DynTensor<Cpu>;
+type Grads = Vec<Option<T>>;
 
 /// A tensor of these values.
 pub(super) fn of<E: Element>(values: &[E], shape: impl Into<Shape>) -> T {
@@ -38,7 +39,8 @@ pub(super) fn gradient(x: &T, function: impl Fn(&T) -> Result<T>) -> Vec<f64> {
 
 /// Weights that make a scalar of an output without symmetries.
 fn weights(shape: &Shape) -> T {
-    let values = (0..shape.element_count()).map(|nth| (nth as f64 * 0.7 + 0.3).sin() + 1.5).collect::<Vec<_>>();
+    let values =
+        (0..shape.element_count()).map(|nth| (nth as f64 * 0.7 + 0.3).sin() + 1.5).collect::<Vec<_>>();
     f64s(&values, shape)
 }
 
@@ -72,11 +74,7 @@ pub(super) fn check_double(inputs: &[&T], function: impl Fn(&[&T]) -> Result<T>)
     }
 }
 
-fn compare(
-    inputs: &[&T],
-    loss: &dyn Fn(&[&T]) -> Result<T>,
-    gradients: &dyn Fn(&[&T]) -> Result<Vec<Option<T>>>,
-) {
+fn compare(inputs: &[&T], loss: &dyn Fn(&[&T]) -> Result<T>, gradients: &dyn Fn(&[&T]) -> Result<Grads>) {
     const STEP: f64 = 1e-6;
     let leaves: Vec<T> = inputs.iter().map(|input| input.requiring_grad().unwrap()).collect();
     let analytic = gradients(&leaves.iter().collect::<Vec<_>>()).unwrap();
