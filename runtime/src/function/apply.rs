@@ -26,8 +26,11 @@ pub fn apply<E: Engine, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -
     apply_optional(function, &inputs)
 }
 
-/// [`apply`], where inputs may be absent.
-pub(crate) fn apply_optional<E: Engine, F: Function<E>>(
+/// [`apply`], where inputs may be absent (`None`).
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_optional<E: Engine, F: Function<E>>(
     function: F,
     inputs: &[Option<&DynTensor<E>>],
 ) -> Result<Outputs<E>> {
