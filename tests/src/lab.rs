@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gradpact::engine::Engine;
+use gradpact::engine::{Array, Cpu, Engine};
 use gradpact::function::apply_optional;
-use gradpact::{Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result};
+use gradpact::{Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result, cpu};
 
 use crate::program::{Custom, Leaf, LeafGrad, Pick, Program, Step};
 use crate::toy::{self, Toy};
@@ -56,6 +56,26 @@ impl Lab for Toy {
 
     fn mul(a: &DynTensor<Self>, b: &DynTensor<Self>) -> Result<DynTensor<Self>> {
         toy::mul(a, b)
+    }
+}
+
+impl Lab for Cpu {
+    const NAME: &'static str = "cpu";
+
+    fn tensor(dtype: DType, values: &[f64]) -> Result<DynTensor<Self>> {
+        Ok(DynTensor::from_array(cpu::Array::from_slice(values, [values.len()])?.cast(dtype)?))
+    }
+
+    fn values(tensor: &DynTensor<Self>) -> Result<Vec<f64>> {
+        DynTensor::from_array(tensor.array().cast(DType::F64)?).to_vec()
+    }
+
+    fn add(a: &DynTensor<Self>, b: &DynTensor<Self>) -> Result<DynTensor<Self>> {
+        a.add(b)
+    }
+
+    fn mul(a: &DynTensor<Self>, b: &DynTensor<Self>) -> Result<DynTensor<Self>> {
+        a.mul(b)
     }
 }
 

@@ -75,6 +75,12 @@ macro_rules! on_every_engine {
                 $crate::check($seed, $cases, $strategy, |case| $property::<gradpact_tests::toy::Toy>(&case));
             })*
         }
+        mod cpu {
+            use super::*;
+            $($(#[$doc])* #[test] fn $name() {
+                $crate::check($seed, $cases, $strategy, |case| $property::<gradpact::Cpu>(&case));
+            })*
+        }
     };
 }
 pub(crate) use on_every_engine;
