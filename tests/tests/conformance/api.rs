@@ -72,7 +72,8 @@ impl<'a> Case<'a> {
     }
 
     fn equal(self) -> Step {
-        let measured = self.row.measured(if self.row.json["extra"].is_null() { &[] } else { &["out_requires_grad"] });
+        let measured =
+            self.row.measured(if self.row.json["extra"].is_null() { &[] } else { &["out_requires_grad"] });
         Step::equal(without_flags_of_failures(self.run()), without_flags_of_failures(measured))
     }
 
@@ -188,9 +189,7 @@ pub fn replay(row: &Row) -> Step {
         ("slot", "own_dtype_for_int_output") => {
             Case::new(row, second_integer(vec![F32, exactly(DType::I64)])).equal()
         }
-        ("slot", "None_for_int_output") => {
-            Case::new(row, second_integer(vec![F32, GradDType::Any])).equal()
-        }
+        ("slot", "None_for_int_output") => Case::new(row, second_integer(vec![F32, GradDType::Any])).equal(),
         ("slot", "one_tuple_output") => Case::half(row, vec![F32]).equal(),
         ("slot", "concrete_for_mark_non_differentiable") => {
             Case::new(row, second_marked(vec![F32, F32])).equal()

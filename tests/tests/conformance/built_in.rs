@@ -47,6 +47,8 @@ pub struct Down {
     pub apply: fn(&DynTensor) -> Result<DynTensor>,
     /// The dtype in which PyTorch computes, and so sends the gradient.
     pub dtype: DType,
+    /// The dtype of the result here.
+    pub loss: DType,
     /// The gradient.
     pub gradient: [f64; 2],
     /// Whether PyTorch rounds it to f16 before the contract sees it.
@@ -71,7 +73,7 @@ fn wide(y: &DynTensor) -> Result<DynTensor> {
 pub fn down(name: &str) -> Option<Down> {
     let exact = true;
     let with = |apply: fn(&DynTensor) -> Result<DynTensor>, gradient, rounds| {
-        Some(Down { apply, dtype: DType::F32, gradient, rounds, exact })
+        Some(Down { apply, dtype: DType::F32, loss: DType::F32, gradient, rounds, exact })
     };
     let ones = [1.0, 1.0];
     let e = core::f64::consts::E;
@@ -80,13 +82,14 @@ pub fn down(name: &str) -> Option<Down> {
         "y.double().sum()" => Some(Down {
             apply: |y| y.cast(DType::F64)?.sum(),
             dtype: DType::F64,
+            loss: DType::F64,
             gradient: ones,
             rounds: true,
             exact,
         }),
         "y.sum(dtype=float32)" => with(|y| y.sum_in(DType::F32), ones, false),
         "y.clone().sum(dtype=float32)" => with(|y| same(y)?.sum_in(DType::F32), ones, true),
-        "y.sum()" => with(|y| y.sum(), ones, true),
+        "y.sum()" => with(|y| y.sum(), ones, true).map(|down| Down { loss: DType::F16, ..down }),
         "y.mean(dtype=float32)" => with(|y| y.mean_in(DType::F32), [0.5, 0.5], false),
         "y.cumsum(dtype=float32).sum()" => with(
             |y| {
@@ -117,18 +120,20 @@ pub fn down(name: &str) -> Option<Down> {
             let p = 1.0 / (1.0 + e);
             let gradient = [p * (1.0 - p), -p * (1.0 - p)];
             let apply: fn(&DynTensor) -> Result<DynTensor> = |y| wide(y)?.softmax(0)?.narrow(0, 0, 1)?.sum();
-            Some(Down { apply, dtype: DType::F32, gradient, rounds: true, exact: false })
+            Some(Down { apply, dtype: DType::F32, loss: DType::F32, gradient, rounds: true, exact: false })
         }
         "mse_loss(y, zeros_f32)" => with(|y| wide(y)?.mse(&zeros()), [1.0, 2.0], true),
         "vector_norm(y, dtype=float32)" => {
             let norm = 5_f64.sqrt();
             let apply: fn(&DynTensor) -> Result<DynTensor> = |y| wide(y)?.mul(&wide(y)?)?.sum()?.sqrt();
             let gradient = [1.0 / norm, 2.0 / norm];
-            Some(Down { apply, dtype: DType::F32, gradient, rounds: true, exact: false })
+            Some(Down { apply, dtype: DType::F32, loss: DType::F32, gradient, rounds: true, exact: false })
         }
-        "(y @ ones_f16).float()" => {
-            with(|y| wide(&y.reshape([1, 2])?.matmul(&num::full(DType::F16, [2, 1], 1.0))?)?.sum(), ones, true)
-        }
+        "(y @ ones_f16).float()" => with(
+            |y| wide(&y.reshape([1, 2])?.matmul(&num::full(DType::F16, [2, 1], 1.0))?)?.sum(),
+            ones,
+            true,
+        ),
         _ => None,
     }
 }

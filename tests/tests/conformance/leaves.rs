@@ -3,7 +3,6 @@
 use gradpact::{BackwardOptions, DType, DynTensor, GradDType, Result, backward, grad};
 
 use crate::built_in;
-use crate::exact;
 use crate::num::{self, Num};
 use crate::outcome::{Failed, Outcome};
 use crate::probe::{Log, Probe, ones};
@@ -11,6 +10,7 @@ use crate::row::{Row, grad_dtype};
 use crate::rules::{Rule, Way, admitted, carried};
 use crate::step::Step;
 use crate::sums::summed;
+use gradpact_tests::exact;
 
 const F16: GradDType = GradDType::Exactly(DType::F16);
 const F32: GradDType = GradDType::Exactly(DType::F32);
@@ -122,7 +122,8 @@ pub fn non_leaf(row: &Row) -> Step {
 
 /// `7.autograd_grad_of_leaf`: `grad` gives what the leaf would have kept.
 pub fn grad_of(row: &Row) -> Step {
-    let facts = ["grad_dtype f16, via x*1", "grad_dtype f16, grad(x, x)", "grad_dtype None, via F declared f64"];
+    let facts =
+        ["grad_dtype f16, via x*1", "grad_dtype f16, grad(x, x)", "grad_dtype None, via F declared f64"];
     let seed = num::tensor(DType::F32, &[0.1, 0.2]);
     let log = Log::default();
     let of = |y: &DynTensor, x: &DynTensor| {
@@ -134,7 +135,8 @@ pub fn grad_of(row: &Row) -> Step {
     let (x, _) = leaf(DType::F32, 2, "None");
     let declared = GradDType::Exactly(DType::F64);
     let last = of(&Probe::cast(&log, DType::F16, Some(declared)).on(&x).unwrap()[0], &x);
-    let ours = Outcome::of(&log, None).with(facts[0], &[through]).with(facts[1], &[itself]).with(facts[2], &[last]);
+    let ours =
+        Outcome::of(&log, None).with(facts[0], &[through]).with(facts[1], &[itself]).with(facts[2], &[last]);
     Step::equal(ours, row.measured(&facts))
 }
 

@@ -12,7 +12,10 @@ use crate::step::Step;
 
 /// A gradient on its way into a Function, through the edges of what is in between.
 struct Route {
+    /// What is sent in PyTorch.
     sent: Num,
+    /// What is sent here, where the loss itself carries a gradient dtype.
+    carried: Option<Num>,
     /// What the operation in between makes of it in PyTorch, and here.
     between: Option<(GradDType, GradDType)>,
     /// What the Function asks for.
@@ -24,7 +27,8 @@ struct Route {
 impl Route {
     fn received(&self, way: Way, carry: Way) -> Num {
         let between = self.between.map(|(torch, ours)| if carry == Way::Ours { ours } else { torch });
-        let arrived = between.map_or_else(|| self.sent.clone(), |edge| admitted(way, &self.sent, edge));
+        let sent = self.carried.as_ref().filter(|_| carry == Way::Ours).unwrap_or(&self.sent);
+        let arrived = between.map_or_else(|| sent.clone(), |edge| admitted(way, sent, edge));
         admitted(way, &arrived, self.asked)
     }
 
@@ -37,7 +41,8 @@ impl Route {
     /// The case as it went, beside both models of it.
     fn step(&self, row: &Row, ours: Outcome) -> Step {
         let by_rule = self.outcome(Way::Ours, Way::Ours);
-        let rule = if self.outcome(Way::Ours, Way::PyTorch) == by_rule { Rule::RoundedOnce } else { Rule::Carried };
+        let rule =
+            if self.outcome(Way::Ours, Way::PyTorch) == by_rule { Rule::RoundedOnce } else { Rule::Carried };
         let measured = row.measured(&[]);
         let model = self.outcome(Way::PyTorch, Way::PyTorch);
         assert_eq!(model, measured, "{}: the model of PyTorch is what was measured", row.id);
@@ -65,7 +70,7 @@ pub fn entry(row: &Row) -> Step {
         _ => (apply(Giver(Some(sent.vector())), &[y]).and_then(|scalar| scalar[0].backward()), None),
     };
     let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
-    Route { sent, between, asked, leaf: DType::F32 }.step(row, ours)
+    Route { sent, carried: None, between, asked, leaf: DType::F32 }.step(row, ours)
 }
 
 /// `1.float_sum/OUT/DECLARED`: a conversion before the Function sees the gradient.
@@ -78,28 +83,36 @@ pub fn float_sum(row: &Row) -> Step {
     let loss = y.cast(DType::F32).and_then(|y| built_in::scaled(&built_in::sum(&y)?, 1e-10));
     let result = loss.and_then(|loss| loss.backward());
     let asked = declared.unwrap_or(GradDType::Exactly(out));
-    let sent = Num::exactly(DType::F32, &[1e-10]);
-    let between = Some((GradDType::Exactly(out), carried(DType::F32, asked)));
+    let sent = |dtype| Num::exactly(dtype, &[1e-10]);
+    let loss = carried(DType::F32, asked);
+    let between = Some((GradDType::Exactly(out), loss));
     let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
-    Route { sent, between, asked, leaf: DType::F32 }.step(row, ours)
+    // The seed has the dtype that the loss asks for; where that is any, the loss's own.
+    let carried = Some(sent(loss.dtype().unwrap_or(DType::F32)));
+    Route { sent: sent(DType::F32), carried, between, asked, leaf: DType::F32 }.step(row, ours)
 }
 
 /// `1.down/OPERATION/DECLARED`: `OPERATION(y) * 1e-10` for an f16 y of [1, 2].
 pub fn down(row: &Row) -> Step {
     let (operation, declared) = row.rest().rsplit_once('/').unwrap();
-    let Some(down) = built_in::down(operation) else { return Step::left("an operation that we have no twin of") };
+    let Some(down) = built_in::down(operation) else {
+        return Step::left("an operation that we have no twin of");
+    };
     let declared = declaration(declared);
     let log = Log::default();
     let x = num::tensor(DType::F32, &[1.0, 2.0]).requiring_grad().unwrap();
     let y = &Probe::cast(&log, DType::F16, declared).on(&x).unwrap()[0];
     let result = (down.apply)(y).and_then(|loss| built_in::scaled(&loss, 1e-10)?.backward());
     let asked = declared.unwrap_or(GradDType::Exactly(DType::F16));
-    // The factor is rounded to the dtype that the operation computes in; the gradient itself is a multiple by small powers of two.
-    let factor = Num::exactly(down.dtype, &[1e-10]).values()[0];
-    let sent = Num::exactly(down.dtype, &down.gradient.map(|value| value * factor));
+    // The factor is rounded to the dtype of the gradient of the loss; the rest is exact, or nearly.
+    let sent = |dtype| {
+        let factor = Num::exactly(dtype, &[1e-10]).values()[0];
+        Num::exactly(dtype, &down.gradient.map(|value| value * factor))
+    };
+    let loss = carried(down.loss, asked).dtype().unwrap_or(down.loss);
     let between = down.rounds.then_some((GradDType::Exactly(DType::F16), GradDType::Any));
     let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
-    let way = Route { sent, between, asked, leaf: DType::F32 };
+    let way = Route { sent: sent(down.dtype), carried: Some(sent(loss)), between, asked, leaf: DType::F32 };
     if down.exact {
         return way.step(row, ours);
     }

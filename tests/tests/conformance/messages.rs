@@ -14,10 +14,18 @@ pub fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
         _ if id.starts_with("2.") && id.contains("twice") => {
             ("CalledTwice", &["`set_output_grad_dtype`", "`F`", "twice"])
         }
-        "2.slot/own_dtype_for_int_output" => ("DeclaredNotFloat", &["output 1 of `F`", "i64", "f16, bf16, f32"]),
-        "2.nondiff_dtype_for_float_output/int64" => ("DeclaredNotFloat", &["output 0 of `F`", "i64", "f16, bf16"]),
-        "2.nondiff_dtype_for_float_output/uint8" => ("DeclaredNotFloat", &["output 0 of `F`", "u8", "f16, bf16"]),
-        "2.nondiff_dtype_for_float_output/bool" => ("DeclaredNotFloat", &["output 0 of `F`", "bool", "f16, bf16"]),
+        "2.slot/own_dtype_for_int_output" => {
+            ("DeclaredNotFloat", &["output 1 of `F`", "i64", "f16, bf16, f32"])
+        }
+        "2.nondiff_dtype_for_float_output/int64" => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "i64", "f16, bf16"])
+        }
+        "2.nondiff_dtype_for_float_output/uint8" => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "u8", "f16, bf16"])
+        }
+        "2.nondiff_dtype_for_float_output/bool" => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "bool", "f16, bf16"])
+        }
         _ if id.ends_with("/int_dtype") || id.ends_with("_float_output/int32") => {
             ("DeclaredNotFloat", &["output 0 of `F`", "i32", "f16, bf16, f32"])
         }
@@ -26,15 +34,23 @@ pub fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
         }
         _ if id.starts_with("2.int_gradient") => ("GradientNotFloat", &["seed", "i64", "f16, bf16, f32"]),
         _ if id.starts_with("2.bool_gradient") => ("GradientNotFloat", &["seed", "bool", "f16, bf16, f32"]),
-        _ if id.starts_with("5.dtype/int32") => ("GradientNotFloat", &["input 0 of `F`", "i32", "f16, bf16, f32"]),
-        _ if id.starts_with("5.dtype/bool") => ("GradientNotFloat", &["input 0 of `F`", "bool", "f16, bf16, f32"]),
+        _ if id.starts_with("5.dtype/int32") => {
+            ("GradientNotFloat", &["input 0 of `F`", "i32", "f16, bf16, f32"])
+        }
+        _ if id.starts_with("5.dtype/bool") => {
+            ("GradientNotFloat", &["input 0 of `F`", "bool", "f16, bf16, f32"])
+        }
         "5.count/empty_tuple" => ("GradientCount", &["`F`", "0 gradients", "expected 1"]),
         "5.count/extra_tensor" => ("GradientCount", &["`F`", "2 gradients", "expected 1"]),
         "5.root_gradient/None" => ("SeedMissing", &["[2]", "output 0 of `F`"]),
-        "5.root_gradient/()" => ("Gradient", &["seed", "wrong shape for output 0 of `F`", "expected [2], got []"]),
+        "5.root_gradient/()" => {
+            ("Gradient", &["seed", "wrong shape for output 0 of `F`", "expected [2], got []"])
+        }
         "5.root_gradient/(1,)" => ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [1]"]),
         "5.root_gradient/(3,)" => ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [3]"]),
-        "5.root_gradient/(3,2)" => ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [3, 2]"]),
+        "5.root_gradient/(3,2)" => {
+            ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [3, 2]"])
+        }
         "5.downstream_shape/(3, 2)" => (
             "Gradient",
             &["input 0 of `Giver`", "wrong shape and dtype for output 0 of `F`", "f32 [2], got f16 [3, 2]"],
@@ -43,7 +59,9 @@ pub fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
             "Gradient",
             &["input 0 of `Giver`", "wrong shape and dtype for output 0 of `F`", "f32 [2], got f16 [3]"],
         ),
-        _ if id.starts_with("5.shape/") => ("Gradient", &["input 0 of `F`", "wrong shape for a leaf", "expected ["]),
+        _ if id.starts_with("5.shape/") => {
+            ("Gradient", &["input 0 of `F`", "wrong shape for a leaf", "expected ["])
+        }
         "5.order/sum_to_runs_in_f16_before_cast_to_f32" => {
             ("Gradient", &["input 0 of `F`", "wrong shape and dtype for a leaf", "f32 [2], got f16 [3, 2]"])
         }

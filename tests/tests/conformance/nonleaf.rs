@@ -61,7 +61,11 @@ pub fn cast_is_differentiable(row: &Row) -> Step {
     let fact = "d(gx*1e-10)/dv";
     let ours = Outcome::of(&log, None).with(fact, &[Some(dv)]);
     let mut by_rule = Outcome {
-        received: vec![vec![Some(admitted(Way::Ours, &Num::exactly(DType::F32, &[0.1]), declared.unwrap_or(F16)))]],
+        received: vec![vec![Some(admitted(
+            Way::Ours,
+            &Num::exactly(DType::F32, &[0.1]),
+            declared.unwrap_or(F16),
+        ))]],
         ..Outcome::default()
     };
     // A conversion carries the gradient dtype of its input, f32, also the one that admission made.
@@ -96,7 +100,10 @@ pub fn nonleaf(row: &Row) -> Step {
         .with(facts[0], &[Some(one_grad(z, y, &g, keep))])
         .with(facts[1], &[Some(one_grad(y, y, &g, keep))])
         .with(facts[2], &[Some(one_grad(&built_in::doubled(y).unwrap(), y, &g, keep))])
-        .with(facts[3], &[Some(one_grad(&built_in::doubled(&y.cast(DType::F32).unwrap()).unwrap(), y, &g, keep))])
+        .with(
+            facts[3],
+            &[Some(one_grad(&built_in::doubled(&y.cast(DType::F32).unwrap()).unwrap(), y, &g, keep))],
+        )
         .with(facts[4], &both)
         .with(facts[5], &unused);
 
@@ -106,7 +113,9 @@ pub fn nonleaf(row: &Row) -> Step {
         let received = admitted(way, &tenth, contract);
         let double = |num: &Num| Num::exactly(num.dtype, &[2.0 * num.values()[0]]);
         let (through_y, through_cast) = match way {
-            Way::PyTorch => (double(&convert(way, &tenth, DType::F16)), convert(way, &double(&tenth), DType::F16)),
+            Way::PyTorch => {
+                (double(&convert(way, &tenth, DType::F16)), convert(way, &double(&tenth), DType::F16))
+            }
             Way::Ours => (
                 double(&admitted(way, &tenth, carried(DType::F16, contract))),
                 double(&admitted(way, &tenth, carried(DType::F32, contract))),

@@ -6,7 +6,7 @@ use gradpact::cpu::Array;
 use gradpact::{DType, DynTensor, Element, Shape, bf16, f8e4m3, f8e5m2, f16};
 use serde_json::Value;
 
-use crate::exact;
+use gradpact_tests::exact;
 
 /// The dtype of a PyTorch name; `None` where we have none like it.
 pub fn dtype(name: &str) -> Option<DType> {

@@ -44,9 +44,8 @@ impl Probe {
         log: &Log,
         forward: impl Fn(&mut Context, &Inputs<'_>) -> Result<Outputs> + Send + Sync + 'static,
     ) -> Self {
-        let backward = |_: &Context, grads: Gradients| {
-            Ok(Gradients::from(vec![grads.into_iter().flatten().next()]))
-        };
+        let backward =
+            |_: &Context, grads: Gradients| Ok(Gradients::from(vec![grads.into_iter().flatten().next()]));
         Self { log: log.clone(), forward: Box::new(forward), backward: Box::new(backward) }
     }
 

@@ -1,6 +1,8 @@
 //! Group 5: what backward returns, and what a seed may be.
 
-use gradpact::{BackwardOptions, Context, DType, DynTensor, GradDType, Gradients, Inputs, Result, Shape, apply, backward};
+use gradpact::{
+    BackwardOptions, Context, DType, DynTensor, GradDType, Gradients, Inputs, Result, Shape, apply, backward,
+};
 
 use crate::built_in;
 use crate::num::{self, Num};

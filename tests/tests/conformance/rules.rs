@@ -2,8 +2,8 @@
 
 use gradpact::{DType, GradDType};
 
-use crate::exact;
 use crate::num::Num;
+use gradpact_tests::exact;
 
 /// A rule of ours that PyTorch does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

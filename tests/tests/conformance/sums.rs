@@ -2,13 +2,13 @@
 
 use gradpact::{BackwardOptions, DType, GradDType, apply, backward};
 
-use crate::exact;
 use crate::num::{self, Num};
 use crate::outcome::Outcome;
 use crate::probe::{Giver, Log, Probe, ones};
 use crate::row::Row;
 use crate::rules::{Rule, Way, admitted};
 use crate::step::Step;
+use gradpact_tests::exact;
 
 /// The sum of gradients that arrive in this order, by our rules.
 pub fn summed(arriving: &[Num], contract: GradDType) -> Num {
@@ -26,10 +26,15 @@ pub fn summed(arriving: &[Num], contract: GradDType) -> Num {
 /// Group 3: consumers of one output, each sending a gradient of its own. The last one created sends first.
 pub fn consumers(row: &Row) -> Step {
     let inputs = &row.json["inputs"];
-    let consumers: Vec<Num> = inputs["consumers_in_forward_order"].as_array().unwrap().iter().map(|consumer| {
-        let dtype = num::dtype(consumer[0].as_str().unwrap()).unwrap();
-        Num::exactly(dtype, &[consumer[1].as_f64().unwrap()])
-    }).collect();
+    let consumers: Vec<Num> = inputs["consumers_in_forward_order"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|consumer| {
+            let dtype = num::dtype(consumer[0].as_str().unwrap()).unwrap();
+            Num::exactly(dtype, &[consumer[1].as_f64().unwrap()])
+        })
+        .collect();
     let kept = inputs["kept_alive"].as_bool().unwrap();
     let out = row.out_dtypes().unwrap()[0];
     let declared = row.declared().unwrap().map(|declared| declared[0]);

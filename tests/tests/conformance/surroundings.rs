@@ -1,6 +1,9 @@
 //! Groups 10 and 15, as far as tensors that do not change can express them: views, saved tensors, several backwards.
 
-use gradpact::{BackwardOptions, Context, DType, DynTensor, Error, GradDType, Gradients, Inputs, Outputs, Result, backward, grad};
+use gradpact::{
+    BackwardOptions, Context, DType, DynTensor, Error, GradDType, Gradients, Inputs, Outputs, Result,
+    backward, grad,
+};
 
 use crate::built_in;
 use crate::num::{self, Num};

@@ -58,6 +58,9 @@ pub fn round(dtype: DType, value: f64) -> f64 {
 }
 
 /// The stored bits of a value that the dtype holds exactly.
+///
+/// # Panics
+/// If it does not.
 pub fn bits(dtype: DType, value: f64) -> u64 {
     match dtype {
         DType::F64 => return value.to_bits(),
@@ -84,49 +87,60 @@ pub fn bits(dtype: DType, value: f64) -> u64 {
 }
 
 /// The narrowest floating dtype that holds every value of both.
+///
+/// # Panics
+/// If one of them is not floating.
 pub fn widest(a: DType, b: DType) -> DType {
     let holds = |wide: DType, narrow: DType| {
-        let (wide, narrow) = (Format::of(wide).unwrap(), Format::of(narrow).unwrap());
+        let (Some(wide), Some(narrow)) = (Format::of(wide), Format::of(narrow)) else { return false };
         wide.fraction >= narrow.fraction
             && wide.lowest - wide.fraction <= narrow.lowest - narrow.fraction
             && wide.largest >= narrow.largest
             && wide.infinities >= narrow.infinities
     };
     let floats = [DType::F8E4M3, DType::F8E5M2, DType::F16, DType::BF16, DType::F32, DType::F64];
-    floats.into_iter().find(|&float| holds(float, a) && holds(float, b)).unwrap()
+    let widest = floats.into_iter().find(|&float| holds(float, a) && holds(float, b));
+    #[expect(clippy::expect_used, reason = "part of a test")]
+    widest.expect("two floating dtypes")
 }
 
-/// A sum formed in `dtype`, rounded at every step.
+/// A sum formed in `dtype`, rounded at every step; of nothing it is zero.
 pub fn sum_in(dtype: DType, terms: &[f64]) -> f64 {
     // The sum of two values of f32 or a narrower dtype, rounded to f64 first, then to that dtype, is rounded as if once:
     // f64 has more than twice as many bits (Figueroa 1995).
-    terms.iter().skip(1).fold(terms[0], |sum, term| round(dtype, sum + term))
+    let (first, rest) = terms.split_first().unwrap_or((&0.0, &[]));
+    rest.iter().fold(*first, |sum, term| round(dtype, sum + term))
 }
 
-#[test]
-fn rounding_follows_the_published_cases() {
-    use DType::{BF16, F8E4M3, F8E5M2, F16, F32};
-    // Cases of half-rs issues 25 and 26, and of the f8 formats' paper.
-    for (dtype, value, expected) in [
-        (F16, 65519.0, 65504.0),
-        (F16, 65520.0, f64::INFINITY),
-        (F16, 2_f64.powi(-25), 0.0),
-        (F16, 2_f64.powi(-25) * 1.001, 2_f64.powi(-24)),
-        (F16, 2049.0, 2048.0),
-        (F16, 2051.0, 2052.0),
-        (BF16, 0.269_140_877_029_227_2, 0.269_531_25),
-        (BF16, 257.0, 256.0),
-        (F32, 0.1, 0.100_000_001_490_116_12),
-        (F8E4M3, 1e6, 448.0),
-        (F8E4M3, f64::NEG_INFINITY, -448.0),
-        (F8E5M2, 61439.0, 57344.0),
-        (F8E5M2, 61440.0, f64::INFINITY),
-    ] {
-        assert_eq!(round(dtype, value), expected, "{value} as {dtype}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_follows_the_published_cases() {
+        use DType::{BF16, F8E4M3, F8E5M2, F16, F32};
+        // Cases of half-rs issues 25 and 26, and of the f8 formats' paper.
+        for (dtype, value, expected) in [
+            (F16, 65519.0, 65504.0),
+            (F16, 65520.0, f64::INFINITY),
+            (F16, 2_f64.powi(-25), 0.0),
+            (F16, 2_f64.powi(-25) * 1.001, 2_f64.powi(-24)),
+            (F16, 2049.0, 2048.0),
+            (F16, 2051.0, 2052.0),
+            (BF16, 0.269_140_877_029_227_2, 0.269_531_25),
+            (BF16, 257.0, 256.0),
+            (F32, 0.1, 0.100_000_001_490_116_12),
+            (F8E4M3, 1e6, 448.0),
+            (F8E4M3, f64::NEG_INFINITY, -448.0),
+            (F8E5M2, 61439.0, 57344.0),
+            (F8E5M2, 61440.0, f64::INFINITY),
+        ] {
+            assert_eq!(round(dtype, value), expected, "{value} as {dtype}");
+        }
+        assert_eq!(bits(F16, 1.0), 0x3c00);
+        assert_eq!(bits(F16, 2_f64.powi(-24)), 1);
+        assert_eq!(bits(F32, -0.0), 0x8000_0000);
+        assert_eq!(bits(F32, f64::from(0.1_f32)), 0x3dcc_cccd);
+        assert_eq!(bits(F8E4M3, 448.0), 0x7e);
     }
-    assert_eq!(bits(F16, 1.0), 0x3c00);
-    assert_eq!(bits(F16, 2_f64.powi(-24)), 1);
-    assert_eq!(bits(F32, -0.0), 0x8000_0000);
-    assert_eq!(bits(F32, f64::from(0.1_f32)), 0x3dcc_cccd);
-    assert_eq!(bits(F8E4M3, 448.0), 0x7e);
 }
