@@ -69,6 +69,32 @@ fn wide(y: &DynTensor) -> Result<DynTensor> {
     y.cast(DType::F32)
 }
 
+/// The operations that [`down`] knows.
+pub const NAMES: [&str; 22] = [
+    "y.float().sum()",
+    "y.to(float32).sum()",
+    "y.double().sum()",
+    "y.sum(dtype=float32)",
+    "y.clone().sum(dtype=float32)",
+    "y.sum()",
+    "y.mean(dtype=float32)",
+    "y.cumsum(dtype=float32).sum()",
+    "y.prod(dtype=float32)",
+    "(y + zeros_f32).sum()",
+    "(y - zeros_f32).sum()",
+    "(y * ones_f32).sum()",
+    "(y / ones_f32).sum()",
+    "(y ** ones_f32).sum()",
+    "(y + f32_scalar_tensor).sum()",
+    "torch.maximum(y, zeros_f32).sum()",
+    "torch.where(c, y, zeros_f32).sum()",
+    "torch.cat([y, zeros_f32]).sum()",
+    "softmax(y, dtype=float32)[0]",
+    "mse_loss(y, zeros_f32)",
+    "vector_norm(y, dtype=float32)",
+    "(y @ ones_f16).float()",
+];
+
 /// The operation of `1.down/NAME/…`; `None` if it changes a tensor in place.
 pub fn down(name: &str) -> Option<Down> {
     let exact = true;

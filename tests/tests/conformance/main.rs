@@ -10,6 +10,7 @@
 mod api;
 mod built_in;
 mod casts;
+mod families;
 mod leaves;
 mod left_out;
 mod matrix;
@@ -83,14 +84,23 @@ fn replay(row: &Row) -> Step {
     }
 }
 
+/// Whether a case did what our rules demand, where that was worked out.
+fn obeys(row: &Row, ran: &Ran) -> Result<(), String> {
+    match &ran.by_rule {
+        Some((_, expected)) if *expected != ran.ours => {
+            Err(format!("{}:\n  by rule {expected:?}\n  but was {:?}", row.id, ran.ours))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How a replayed case ended: as in PyTorch, or by a rule of ours.
 fn judge(row: &Row, ran: &Ran) -> Result<Option<Rule>, String> {
-    let Ran { ours, measured, by_rule } = ran;
-    if let Some((_, expected)) = by_rule
-        && expected != ours
-    {
-        return Err(format!("{}:\n  by rule {expected:?}\n  but was {ours:?}", row.id));
+    let Ran { ours, measured, by_rule, model } = ran;
+    if let Some(model) = model.as_ref().filter(|model| *model != measured) {
+        return Err(format!("{}:\n  PyTorch {measured:?}\n  is understood as {model:?}", row.id));
     }
+    obeys(row, ran)?;
     if let Some(failed) = &ours.failed {
         let Some((kind, words)) = messages::of(&row.id) else {
             return Err(format!("{}: no entry in `messages` for {failed:?}", row.id));
@@ -141,4 +151,19 @@ fn every_measured_case_is_equal_or_differs_by_rule_or_is_left_out_for_a_reason()
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
     let unused: Vec<_> = REASONS.iter().filter(|(rule, _)| !used.contains(rule)).collect();
     assert!(unused.is_empty(), "rules that no case shows: {unused:?}");
+}
+
+#[test]
+fn whole_families_of_cases_obey_the_rules_measured_or_not() {
+    let mut wrong = Vec::new();
+    let rows = families::all();
+    for row in &rows {
+        match catch_unwind(|| replay(row)) {
+            Err(_) => wrong.push(format!("{}: panicked", row.id)),
+            Ok(Step::Left(reason)) => assert_eq!(Some(reason), left_out::reason(&row.id)),
+            Ok(Step::Ran(ran)) => wrong.extend(obeys(row, &ran).err()),
+        }
+    }
+    assert!(rows.len() > 1000);
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
 }

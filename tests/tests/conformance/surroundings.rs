@@ -53,8 +53,8 @@ pub fn views(row: &Row) -> Step {
         let received = admitted(way, &admitted(way, &seed(), between), declared);
         Outcome::once(received.clone(), received.rounded(DType::F16))
     };
-    assert_eq!(outcome(Way::PyTorch), row.measured(&[]), "{}: the model of PyTorch", row.id);
     Step::modelled(ours, row.measured(&[]), Rule::Carried, outcome(Way::Ours))
+        .understood(outcome(Way::PyTorch))
 }
 
 /// `10.same_tensor_returned_twice` and `10.input_returned_twice`.
