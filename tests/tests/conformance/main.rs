@@ -11,6 +11,7 @@ mod api;
 mod built_in;
 mod casts;
 mod families;
+mod hooks;
 mod leaves;
 mod left_out;
 mod matrix;
@@ -60,6 +61,11 @@ fn replay(row: &Row) -> Step {
         "5.order" => returns::order(row),
         "5.root_gradient" => returns::seed(row),
         "5.downstream_shape" => returns::sent_shape(row),
+        "6.observe" => hooks::observe(row),
+        "6.return" => hooks::returned(row),
+        "6.post_accumulate_on_non_leaf" => hooks::after_a_non_leaf(row),
+        "6.retain_grad_twice" => hooks::retained_twice(row),
+        "6.order" => hooks::order(row),
         "7.effect" => leaves::effect(row),
         "7.twice" => leaves::twice(row),
         "7.int_grad_dtype_backward" => leaves::integer(row),

@@ -65,6 +65,24 @@ pub fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
         "5.order/sum_to_runs_in_f16_before_cast_to_f32" => {
             ("Gradient", &["input 0 of `F`", "wrong shape and dtype for a leaf", "f32 [2], got f16 [3, 2]"])
         }
+        "6.return/tensor_hook_other_shape" => ("HookChanged", &["tensor hook of `F`", "[1]", "[2]"]),
+        "6.return/tensor_hook_f16" => ("HookChanged", &["tensor hook of `F`", "expected f32", "got f16"]),
+        "6.return/tensor_hook_bf16" => ("HookChanged", &["tensor hook of `F`", "expected f32", "got bf16"]),
+        _ if id.starts_with("6.return/tensor_hook_f64") => {
+            ("HookChanged", &["tensor hook of `F`", "expected f32", "got f64"])
+        }
+        "6.return/leaf_hook_f64" => ("HookChanged", &["tensor hook of", "expected f32", "got f64"]),
+        "6.return/prehook_f64" => ("HookChanged", &["prehook of `F`", "expected f32", "got f64"]),
+        "6.return/posthook_f64" => ("HookChanged", &["posthook of `F`", "expected f32", "got f64"]),
+        "6.return/prehook_wrong_count" => {
+            ("HookChanged", &["prehook of `F`", "expected 1 gradients", "got 2"])
+        }
+        "6.return/posthook_wrong_count" => {
+            ("HookChanged", &["posthook of `F`", "expected 1 gradients", "got 2"])
+        }
+        "6.post_accumulate_on_non_leaf" => {
+            ("NotALeaf", &["`register_post_accumulate_grad_hook`", "output 0 of `F`"])
+        }
         "7.int_grad_dtype_backward" => ("DType", &["`set_grad_dtype`", "floating-point", "i32"]),
         "10.retain/builtin_twice" => ("SavedFreed", &["`Mul`", "`retain_graph`"]),
         _ if id.starts_with("10.retain/") => ("SavedFreed", &["backward of `F`", "`retain_graph`"]),
