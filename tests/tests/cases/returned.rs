@@ -27,7 +27,7 @@ fn o_18_an_f32_input_gets_an_f32_gradient_whatever_was_saved() {
     let x = Tensor::<f32>::from_slice(&[1.007_812_5], [1]).unwrap().requiring_grad().unwrap();
     let seed = Tensor::<f32>::from_slice(&[1.007_812_5], [1]).unwrap();
     Half.apply(&x).unwrap().backward_with(&seed, options()).unwrap();
-    assert_eq!(x.grad().unwrap().to_vec().unwrap(), [1.015_686_035_156_25]);
+    assert_eq!(values(x.grad().unwrap().as_dyn()), [1.015_686_035_156_25]);
 
     // By hand, through the dynamic layer: saved and returned in bf16.
     let x = leaf(DType::F32, &[1.007_812_5]);
@@ -125,7 +125,7 @@ fn o_22_a_view_of_a_gradient_has_the_gradients_dtype_and_length() {
     let gradient = x.grad().unwrap();
     for view in [gradient.clone(), gradient.reshape([2]).unwrap(), gradient.narrow(0, 0, 2).unwrap()] {
         assert_eq!((view.dtype(), &view.shape()[..]), (DType::F32, &[2_usize][..]));
-        assert_eq!(view.to_vec::<f32>().unwrap(), [1.003_906_25, 257.0]);
+        assert_eq!(view.to_vec::<f32>().unwrap(), [1.0 + 1.0 / 256.0, 257.0]);
         assert!(view.to_vec::<bf16>().is_err(), "f32 elements are not read as bf16");
     }
 }

@@ -6,11 +6,14 @@ use gradpact::prelude::*;
 
 use crate::support::{Custom, FLOATS, Seen, grad, leaf, of, options, scalar, send, values};
 
+/// An operation.
+type Formula = fn(&DynTensor) -> Result<DynTensor>;
+
 #[test]
 fn o_58_a_seed_of_another_float_is_taken_whatever_the_formula() {
     for dtype in FLOATS {
         for seed in FLOATS {
-            let formulas: [(fn(&DynTensor) -> Result<DynTensor>, [f64; 3]); 3] = [
+            let formulas: [(Formula, [f64; 3]); 3] = [
                 (|x| x.mul_scalar(2.0), [2.0, 2.0, 2.0]),
                 (|x| x.mul(x), [2.0, 4.0, 6.0]),
                 (|x| Ok(x.clone()), [1.0, 1.0, 1.0]),

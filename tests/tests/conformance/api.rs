@@ -13,12 +13,13 @@ use crate::step::Step;
 
 const F32: GradDType = GradDType::Exactly(DType::F32);
 
-type Forward = fn(&mut Context, &Inputs<'_>) -> Result<Outputs>;
+/// The forward of a Function.
+type Forward = dyn Fn(&mut Context, &Inputs<'_>) -> Result<Outputs> + Send + Sync;
 
 /// How a case is run.
 struct Case<'a> {
     row: &'a Row,
-    forward: Box<dyn Fn(&mut Context, &Inputs<'_>) -> Result<Outputs> + Send + Sync>,
+    forward: Box<Forward>,
     /// Seeds of the first outputs; ones for the first output if there are none.
     seeds: Vec<DynTensor>,
     requires_grad: bool,
@@ -127,7 +128,7 @@ fn failing(phase: &str) -> Outcome {
 }
 
 /// A case of group 2 that [`left_out`](crate::left_out) does not list.
-pub fn replay(row: &Row) -> Step {
+pub(crate) fn replay(row: &Row) -> Step {
     let exactly = GradDType::Exactly;
     let (name, rest) = row.id["2.".len()..].split_once('/').unwrap_or((&row.id["2.".len()..], ""));
     match (name, rest) {
@@ -144,7 +145,7 @@ pub fn replay(row: &Row) -> Step {
             Ok(Outputs::new())
         })
         .equal(),
-        ("twice", "") | ("setup_context", "twice") => Case::new(row, twice as Forward).equal(),
+        ("twice", "") | ("setup_context", "twice") => Case::new(row, twice).equal(),
         ("twice", "first_call_empty") => Case::new(row, |ctx, inputs| {
             ctx.set_output_grad_dtype(&[])?;
             ctx.set_output_grad_dtype(&[F32])?;
@@ -206,7 +207,7 @@ pub fn replay(row: &Row) -> Step {
                 "wrong_count" => Case::half(row, vec![F32, F32]),
                 "nondiff_slot" => Case::new(row, second_marked(vec![F32, F32])),
                 "int_dtype" => Case::half(row, vec![exactly(DType::I32)]),
-                "twice" => Case::new(row, twice as Forward),
+                "twice" => Case::new(row, twice),
                 _ => panic!("{}: no such case", row.id),
             };
             case.requires_grad = name != "no_input_requires_grad";
@@ -225,7 +226,7 @@ fn seeds_of_another_kind(row: &Row, name: &str, declared: &str) -> Step {
     let (dtype, values) =
         if name == "int_gradient" { (DType::I64, [1.0, 2.0]) } else { (DType::Bool, [1.0, 0.0]) };
     let case = match declared.trim_start_matches("out_f16_") {
-        "omitted" => Case::new(row, half as Forward),
+        "omitted" => Case::new(row, half),
         "f32" => Case::half(row, vec![F32]),
         _ => Case::half(row, vec![GradDType::Any]),
     };

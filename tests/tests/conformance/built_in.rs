@@ -6,55 +6,55 @@ use crate::num;
 use crate::outcome::Outcome;
 
 /// An operation that changes nothing and is recorded, as `clone` in PyTorch: the sum with zero.
-pub fn same(x: &DynTensor) -> Result<DynTensor> {
+pub(crate) fn same(x: &DynTensor) -> Result<DynTensor> {
     x.add(&num::full(x.dtype(), x.shape().clone(), 0.0))
 }
 
 /// A view of another shape and back, as `view` in PyTorch.
-pub fn view(x: &DynTensor) -> Result<DynTensor> {
+pub(crate) fn view(x: &DynTensor) -> Result<DynTensor> {
     let shape = x.shape().clone();
     x.reshape([shape.element_count(), 1])?.reshape(shape)
 }
 
 /// `a + b`.
-pub fn add(a: &DynTensor, b: &DynTensor) -> Result<DynTensor> {
+pub(crate) fn add(a: &DynTensor, b: &DynTensor) -> Result<DynTensor> {
     a.add(b)
 }
 
 /// `a * b`.
-pub fn mul(a: &DynTensor, b: &DynTensor) -> Result<DynTensor> {
+pub(crate) fn mul(a: &DynTensor, b: &DynTensor) -> Result<DynTensor> {
     a.mul(b)
 }
 
 /// `x * 2`.
-pub fn doubled(x: &DynTensor) -> Result<DynTensor> {
+pub(crate) fn doubled(x: &DynTensor) -> Result<DynTensor> {
     x.mul_scalar(2.0)
 }
 
 /// The sum of all elements.
-pub fn sum(x: &DynTensor) -> Result<DynTensor> {
+pub(crate) fn sum(x: &DynTensor) -> Result<DynTensor> {
     x.sum()
 }
 
 /// Times a number that is not rounded to the tensor's dtype first, as a Python number is not.
-pub fn scaled(x: &DynTensor, factor: f64) -> Result<DynTensor> {
+pub(crate) fn scaled(x: &DynTensor, factor: f64) -> Result<DynTensor> {
     x.mul_scalar(factor)
 }
 
 /// An operation from two elements to a scalar, and its gradient at [1, 2].
-pub struct Down {
+pub(crate) struct Down {
     /// The operation.
-    pub apply: fn(&DynTensor) -> Result<DynTensor>,
+    pub(crate) apply: fn(&DynTensor) -> Result<DynTensor>,
     /// The dtype in which PyTorch computes, and so sends the gradient.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// The dtype of the result here.
-    pub loss: DType,
+    pub(crate) loss: DType,
     /// The gradient.
-    pub gradient: [f64; 2],
+    pub(crate) gradient: [f64; 2],
     /// Whether PyTorch rounds it to f16 before the contract sees it.
-    pub rounds: bool,
+    pub(crate) rounds: bool,
     /// Whether the gradient is exact in floating point.
-    pub exact: bool,
+    pub(crate) exact: bool,
 }
 
 fn zeros() -> DynTensor {
@@ -70,7 +70,7 @@ fn wide(y: &DynTensor) -> Result<DynTensor> {
 }
 
 /// The operations that [`down`] knows.
-pub const NAMES: [&str; 22] = [
+pub(crate) const NAMES: [&str; 22] = [
     "y.float().sum()",
     "y.to(float32).sum()",
     "y.double().sum()",
@@ -96,7 +96,7 @@ pub const NAMES: [&str; 22] = [
 ];
 
 /// The operation of `1.down/NAME/…`; `None` if it changes a tensor in place.
-pub fn down(name: &str) -> Option<Down> {
+pub(crate) fn down(name: &str) -> Option<Down> {
     let exact = true;
     let with = |apply: fn(&DynTensor) -> Result<DynTensor>, gradient, rounds| {
         Some(Down { apply, dtype: DType::F32, loss: DType::F32, gradient, rounds, exact })
@@ -115,7 +115,7 @@ pub fn down(name: &str) -> Option<Down> {
         }),
         "y.sum(dtype=float32)" => with(|y| y.sum_in(DType::F32), ones, false),
         "y.clone().sum(dtype=float32)" => with(|y| same(y)?.sum_in(DType::F32), ones, true),
-        "y.sum()" => with(|y| y.sum(), ones, true).map(|down| Down { loss: DType::F16, ..down }),
+        "y.sum()" => with(DynTensor::sum, ones, true).map(|down| Down { loss: DType::F16, ..down }),
         "y.mean(dtype=float32)" => with(|y| y.mean_in(DType::F32), [0.5, 0.5], false),
         "y.cumsum(dtype=float32).sum()" => with(
             |y| {
@@ -165,7 +165,7 @@ pub fn down(name: &str) -> Option<Down> {
 }
 
 /// Whether both have the same dtypes, and values that differ by a few units in the last place of f32.
-pub fn close(a: &Outcome, b: &Outcome) -> bool {
+pub(crate) fn close(a: &Outcome, b: &Outcome) -> bool {
     let nums = |outcome: &Outcome| {
         outcome.received.iter().flatten().chain([&outcome.x_grad]).flatten().cloned().collect::<Vec<_>>()
     };

@@ -7,7 +7,7 @@ use crate::rules::{Rule, Way, convert};
 use crate::step::Step;
 
 /// `16.cast/FROM->TO`.
-pub fn cast(row: &Row) -> Step {
+pub(crate) fn cast(row: &Row) -> Step {
     let to = num::dtype(row.id.split_once("->").unwrap().1).unwrap();
     let from = row.incoming();
     let outcome = |num: Num| {

@@ -29,7 +29,7 @@ fn declarations() -> impl Iterator<Item = &'static str> {
 }
 
 /// All of them.
-pub fn all() -> Vec<Row> {
+pub(crate) fn all() -> Vec<Row> {
     let mut rows = Vec::new();
     for out in FLOATS {
         for declared in declarations() {

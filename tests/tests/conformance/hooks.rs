@@ -15,9 +15,12 @@ use crate::sums::summed;
 
 const F32: GradDType = GradDType::Exactly(DType::F32);
 
-/// What hooks noted: who, and what they saw.
+/// Which hook it was, and what it saw.
+type Event = (String, Option<Num>);
+
+/// What hooks noted.
 #[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<(String, Option<Num>)>>>);
+struct Events(Arc<Mutex<Vec<Event>>>);
 
 impl Events {
     fn note(&self, who: &str, saw: Option<&DynTensor>) {
@@ -42,7 +45,7 @@ fn measured_events(row: &Row) -> Events {
     let events = Events::default();
     for event in row.json["extra"]["events"].as_array().unwrap() {
         let who = event[0].as_str().unwrap();
-        let mut note = |who: String, saw: &serde_json::Value| {
+        let note = |who: String, saw: &serde_json::Value| {
             events.0.lock().unwrap().push((who, Num::measured(saw["dtype"].as_str().unwrap(), saw)));
         };
         if event[1]["dtype"].is_string() {
@@ -57,7 +60,7 @@ fn measured_events(row: &Row) -> Events {
 }
 
 /// `6.observe/DECLARED`: hooks of every kind look at one gradient.
-pub fn observe(row: &Row) -> Step {
+pub(crate) fn observe(row: &Row) -> Step {
     let declared = declaration(row.rest());
     let (log, events) = (Log::default(), Events::default());
     let x = ones(DType::F32, 1);
@@ -97,7 +100,7 @@ pub fn observe(row: &Row) -> Step {
 }
 
 /// `6.order`: one hook after the other, in order of registration within a kind.
-pub fn order(row: &Row) -> Step {
+pub(crate) fn order(row: &Row) -> Step {
     let (log, events) = (Log::default(), Events::default());
     let x = ones(DType::F32, 1);
     let notes = events.clone();
@@ -156,7 +159,7 @@ pub fn order(row: &Row) -> Step {
 }
 
 /// `6.return/…`: a hook that returns another gradient.
-pub fn returned(row: &Row) -> Step {
+pub(crate) fn returned(row: &Row) -> Step {
     let log = Log::default();
     let case = row.rest();
     let declared = if case.ends_with("declared_None") { GradDType::Any } else { F32 };
@@ -191,14 +194,14 @@ pub fn returned(row: &Row) -> Step {
 }
 
 /// `6.post_accumulate_on_non_leaf`.
-pub fn after_a_non_leaf(row: &Row) -> Step {
+pub(crate) fn after_a_non_leaf(row: &Row) -> Step {
     let y = &Probe::cast(&Log::default(), DType::F16, Some(F32)).on(&ones(DType::F32, 1)).unwrap()[0];
     let result = y.register_post_accumulate_grad_hook(|_| Ok(())).map(drop);
     Step::equal(Outcome::default().failing("other", result), row.measured(&[]))
 }
 
 /// `6.retain_grad_twice/DECLARED`: a kept gradient adds up over backwards.
-pub fn retained_twice(row: &Row) -> Step {
+pub(crate) fn retained_twice(row: &Row) -> Step {
     let declared = declaration(row.rest());
     let log = Log::default();
     let x = ones(DType::F32, 1);

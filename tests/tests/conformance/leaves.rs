@@ -27,7 +27,7 @@ fn leaf(dtype: DType, count: usize, declared: &str) -> (DynTensor, GradDType) {
 }
 
 /// `7.effect/LEAF/DECLARED/WAY`.
-pub fn effect(row: &Row) -> Step {
+pub(crate) fn effect(row: &Row) -> Step {
     let [dtype, declared, way] = row.parts()[..] else { panic!("{}", row.id) };
     let dtype = num::dtype(dtype).unwrap();
     let (x, contract) = leaf(dtype, 2, declared);
@@ -55,7 +55,7 @@ pub fn effect(row: &Row) -> Step {
 }
 
 /// `7.twice/DECLARED/FIRST+SECOND`: two backwards into one f16 leaf. With `create_graph`, another pair.
-pub fn twice(row: &Row) -> Step {
+pub(crate) fn twice(row: &Row) -> Step {
     let parts = row.parts();
     let (first, second) = parts[1].split_once('+').unwrap();
     let create_graph = parts.len() > 2;
@@ -86,7 +86,7 @@ pub fn twice(row: &Row) -> Step {
 }
 
 /// `7.int_grad_dtype_backward`.
-pub fn integer(row: &Row) -> Step {
+pub(crate) fn integer(row: &Row) -> Step {
     let x = ones(DType::F32, 2);
     let result = x.set_grad_dtype(GradDType::Exactly(DType::I32));
     let ours = Outcome::of(&Log::default(), Some(&x)).failing("forward", result);
@@ -95,7 +95,7 @@ pub fn integer(row: &Row) -> Step {
 }
 
 /// `7.changed_after_graph_was_built`.
-pub fn changed_late(row: &Row) -> Step {
+pub(crate) fn changed_late(row: &Row) -> Step {
     let x = ones(DType::F32, 2);
     let y = built_in::same(&x).unwrap();
     x.set_grad_dtype(F16).unwrap();
@@ -104,7 +104,7 @@ pub fn changed_late(row: &Row) -> Step {
 }
 
 /// `7.non_leaf`: what PyTorch refuses to tell.
-pub fn non_leaf(row: &Row) -> Step {
+pub(crate) fn non_leaf(row: &Row) -> Step {
     let x = ones(DType::F32, 2);
     let y = built_in::same(&x).unwrap();
     assert_eq!(y.grad_dtype(), Some(F32));
@@ -120,7 +120,7 @@ pub fn non_leaf(row: &Row) -> Step {
 }
 
 /// `7.autograd_grad_of_leaf`: `grad` gives what the leaf would have kept.
-pub fn grad_of(row: &Row) -> Step {
+pub(crate) fn grad_of(row: &Row) -> Step {
     let facts =
         ["grad_dtype f16, via x*1", "grad_dtype f16, grad(x, x)", "grad_dtype None, via F declared f64"];
     let seed = num::tensor(DType::F32, &[0.1, 0.2]);
@@ -140,7 +140,7 @@ pub fn grad_of(row: &Row) -> Step {
 }
 
 /// `7.two_consumers_of_leaf`: an f16 leaf whose gradient is kept, and summed, in f32.
-pub fn two_consumers(row: &Row) -> Step {
+pub(crate) fn two_consumers(row: &Row) -> Step {
     let log = Log::default();
     let (x, _) = leaf(DType::F16, 1, "float32");
     let cast = || Probe::cast(&log, DType::F16, Some(F32)).on(&x).unwrap()[0].clone();

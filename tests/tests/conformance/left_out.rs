@@ -1,7 +1,7 @@
 //! The measured cases that are not replayed, and why. First match counts.
 
 /// Beginnings of ids, and the reason.
-pub const LEFT_OUT: [(&str, &str); 48] = [
+pub(crate) const LEFT_OUT: [(&str, &str); 48] = [
     ("1.down/zeros_f32.add_(y)", "in-place operations: tensors do not change"),
     ("1.down/zeros_f32.copy_(y)", "in-place operations: tensors do not change"),
     ("2.attr/", "Python-only: the context has no attribute to write or read"),
@@ -56,7 +56,7 @@ pub const LEFT_OUT: [(&str, &str); 48] = [
 ];
 
 /// Cases within a replayed family, by what their id contains.
-pub const PARTS: [(&str, &str); 3] = [
+pub(crate) const PARTS: [(&str, &str); 3] = [
     ("_materialize_non_diff_grads", "a private attribute of PyTorch's context"),
     ("complex", "complex dtypes"),
     ("c128", "complex dtypes"),
@@ -66,7 +66,7 @@ pub const PARTS: [(&str, &str); 3] = [
 const REPLAYED: [&str; 1] = ["15.aliasing/no_cast_needed"];
 
 /// Why a case is left out, if it is.
-pub fn reason(id: &str) -> Option<&'static str> {
+pub(crate) fn reason(id: &str) -> Option<&'static str> {
     if REPLAYED.contains(&id) {
         return None;
     }

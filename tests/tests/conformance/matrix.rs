@@ -50,7 +50,7 @@ impl Route {
 }
 
 /// `1.direct`, `1.clone` and `1.function`: `/OUT/DECLARED/INCOMING`.
-pub fn entry(row: &Row) -> Step {
+pub(crate) fn entry(row: &Row) -> Step {
     let [out, declared, _] = row.parts()[..] else { panic!("{}", row.id) };
     let (out, declared) = (num::dtype(out).unwrap(), declaration(declared));
     let sent = row.incoming();
@@ -73,7 +73,7 @@ pub fn entry(row: &Row) -> Step {
 }
 
 /// `1.float_sum/OUT/DECLARED`: a conversion before the Function sees the gradient.
-pub fn float_sum(row: &Row) -> Step {
+pub(crate) fn float_sum(row: &Row) -> Step {
     let [out, declared] = row.parts()[..] else { panic!("{}", row.id) };
     let (out, declared) = (num::dtype(out).unwrap(), declaration(declared));
     let log = Log::default();
@@ -92,7 +92,7 @@ pub fn float_sum(row: &Row) -> Step {
 }
 
 /// `1.down/OPERATION/DECLARED`: `OPERATION(y) * 1e-10` for an f16 y of [1, 2].
-pub fn down(row: &Row) -> Step {
+pub(crate) fn down(row: &Row) -> Step {
     let (operation, declared) = row.rest().rsplit_once('/').unwrap();
     let Some(down) = built_in::down(operation) else {
         return Step::left("an operation that we have no twin of");
@@ -122,7 +122,7 @@ pub fn down(row: &Row) -> Step {
 }
 
 /// `1.chain/FIRST/SECOND/MODE`: two Functions stored in f16, one after the other.
-pub fn chain(row: &Row) -> Step {
+pub(crate) fn chain(row: &Row) -> Step {
     let (first, rest) = row.rest().split_once('/').unwrap();
     let (second, mode) = rest.split_once('/').unwrap();
     let (first, second) = (declaration(first), declaration(second));
@@ -163,7 +163,7 @@ pub fn chain(row: &Row) -> Step {
 }
 
 /// `1.implicit_scalar_grad`: a scalar needs no seed.
-pub fn implicit_seed(row: &Row) -> Step {
+pub(crate) fn implicit_seed(row: &Row) -> Step {
     let log = Log::default();
     let x = ones(DType::F32, 2);
     let forward = Probe::new(&log, |ctx, _| {
@@ -177,7 +177,7 @@ pub fn implicit_seed(row: &Row) -> Step {
 }
 
 /// `1.multi_root_same_y`: one tensor as two roots.
-pub fn two_roots(row: &Row) -> Step {
+pub(crate) fn two_roots(row: &Row) -> Step {
     let log = Log::default();
     let x = ones(DType::F32, 1);
     let y = &Probe::cast(&log, DType::F16, Some(GradDType::Exactly(DType::F32))).on(&x).unwrap()[0];

@@ -1,7 +1,7 @@
 //! What our errors say, for each measured case that fails here: the variant, and what its text must name.
 
 /// The variant of the error of a case, and words of its text: Function, position, expected and got.
-pub fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
+pub(crate) fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
     let (kind, words): (_, &[_]) = match id {
         "2.count/too_few" => ("DeclarationCount", &["`F`", "1 declarations", "2 outputs"]),
         "2.count/too_many" | "2.setup_context/wrong_count" => {

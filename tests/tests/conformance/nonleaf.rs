@@ -18,7 +18,7 @@ fn one_grad(y: &DynTensor, x: &DynTensor, seed: &DynTensor, options: BackwardOpt
 }
 
 /// `8.double/DECLARED/x_DTYPE`: first and second derivatives of x² at 3.
-pub fn double(row: &Row) -> Step {
+pub(crate) fn double(row: &Row) -> Step {
     let [declared, x] = row.parts()[..] else { panic!("{}", row.id) };
     let (declared, x_dtype) = (declaration(declared), num::dtype(x.trim_start_matches("x_")).unwrap());
     let log = Log::default();
@@ -49,7 +49,7 @@ pub fn double(row: &Row) -> Step {
 }
 
 /// `8.cast_is_differentiable/DECLARED`: the second derivative goes through the conversions of the first.
-pub fn cast_is_differentiable(row: &Row) -> Step {
+pub(crate) fn cast_is_differentiable(row: &Row) -> Step {
     let declared = declaration(row.rest());
     let log = Log::default();
     let x = num::tensor(DType::F32, &[3.0]).requiring_grad().unwrap();
@@ -77,7 +77,7 @@ pub fn cast_is_differentiable(row: &Row) -> Step {
 }
 
 /// `9.nonleaf/DECLARED`: gradients with respect to the output y of one Function, through another and through operations.
-pub fn nonleaf(row: &Row) -> Step {
+pub(crate) fn nonleaf(row: &Row) -> Step {
     let declared = declaration(row.rest());
     let (log, z_log) = (Log::default(), Log::default());
     let x = ones(DType::F32, 1);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use gradpact_tests::exact;
 
 /// The dtype of a PyTorch name; `None` where we have none like it.
-pub fn dtype(name: &str) -> Option<DType> {
+pub(crate) fn dtype(name: &str) -> Option<DType> {
     Some(match name {
         "float8_e4m3fn" | "e4m3" => DType::F8E4M3,
         "float8_e5m2" | "e5m2" => DType::F8E5M2,
@@ -29,16 +29,16 @@ pub fn dtype(name: &str) -> Option<DType> {
 
 /// Dtype and stored bits of each element. Equal if all bits are, or both are NaN.
 #[derive(Clone)]
-pub struct Num {
+pub(crate) struct Num {
     /// The type of the elements.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// Their bits, row-major.
-    pub bits: Vec<u64>,
+    pub(crate) bits: Vec<u64>,
 }
 
 impl Num {
     /// What a tensor holds.
-    pub fn of(tensor: &DynTensor) -> Self {
+    pub(crate) fn of(tensor: &DynTensor) -> Self {
         fn read<T: Element>(tensor: &DynTensor, bits: impl Fn(T) -> u64) -> Vec<u64> {
             tensor.array().to_vec::<T>().unwrap().into_iter().map(bits).collect()
         }
@@ -60,12 +60,12 @@ impl Num {
     }
 
     /// These values, each rounded once by exact arithmetic.
-    pub fn exactly(dtype: DType, values: &[f64]) -> Self {
+    pub(crate) fn exactly(dtype: DType, values: &[f64]) -> Self {
         Self { dtype, bits: values.iter().map(|&v| exact::bits(dtype, exact::round(dtype, v))).collect() }
     }
 
     /// The numbers of a measured case; `None` if they are of a dtype that we do not have.
-    pub fn measured(name: &str, numbers: &Value) -> Option<Self> {
+    pub(crate) fn measured(name: &str, numbers: &Value) -> Option<Self> {
         let dtype = dtype(name)?;
         let bits = match numbers["bits"].as_array() {
             Some(bits) => {
@@ -78,17 +78,17 @@ impl Num {
     }
 
     /// Each element as an `f64`.
-    pub fn values(&self) -> Vec<f64> {
+    pub(crate) fn values(&self) -> Vec<f64> {
         self.bits.iter().map(|&bits| value(self.dtype, bits)).collect()
     }
 
     /// The elements in `dtype`, each rounded once by exact arithmetic.
-    pub fn rounded(&self, dtype: DType) -> Self {
+    pub(crate) fn rounded(&self, dtype: DType) -> Self {
         Self::exactly(dtype, &self.values())
     }
 
     /// A tensor of these very bits.
-    pub fn tensor(&self, shape: impl Into<Shape>) -> DynTensor {
+    pub(crate) fn tensor(&self, shape: impl Into<Shape>) -> DynTensor {
         fn write<T: Element>(num: &Num, shape: Shape, element: impl Fn(u64) -> T) -> DynTensor {
             let elements: Vec<T> = num.bits.iter().map(|&bits| element(bits)).collect();
             DynTensor::from_array(Array::from_vec(elements, shape).unwrap())
@@ -111,18 +111,18 @@ impl Num {
     }
 
     /// The same elements as a tensor of one axis.
-    pub fn vector(&self) -> DynTensor {
+    pub(crate) fn vector(&self) -> DynTensor {
         self.tensor([self.bits.len()])
     }
 }
 
 /// A tensor of these values, each rounded once by exact arithmetic.
-pub fn tensor(dtype: DType, values: &[f64]) -> DynTensor {
+pub(crate) fn tensor(dtype: DType, values: &[f64]) -> DynTensor {
     Num::exactly(dtype, values).vector()
 }
 
 /// A tensor of `shape` filled with one value.
-pub fn full(dtype: DType, shape: impl Into<Shape>, value: f64) -> DynTensor {
+pub(crate) fn full(dtype: DType, shape: impl Into<Shape>, value: f64) -> DynTensor {
     let shape = shape.into();
     Num::exactly(dtype, &vec![value; shape.element_count()]).tensor(shape)
 }

@@ -10,16 +10,16 @@ use crate::num::{self, Num};
 
 /// What the backwards of some Functions received, call by call.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Vec<Option<Num>>>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<Vec<Option<Num>>>>>);
 
 impl Log {
     /// Everything so far.
-    pub fn calls(&self) -> Vec<Vec<Option<Num>>> {
+    pub(crate) fn calls(&self) -> Vec<Vec<Option<Num>>> {
         self.0.lock().unwrap().clone()
     }
 
     /// The first output's gradient of every call.
-    pub fn firsts(&self) -> Vec<Option<DynTensor>> {
+    pub(crate) fn firsts(&self) -> Vec<Option<DynTensor>> {
         self.calls().into_iter().map(|call| call[0].as_ref().map(Num::vector)).collect()
     }
 
@@ -32,7 +32,7 @@ type Forward = dyn Fn(&mut Context, &Inputs<'_>) -> Result<Outputs> + Send + Syn
 type Backward = dyn Fn(&Context, Gradients) -> Result<Gradients> + Send + Sync;
 
 /// A Function made of closures, called `F` as in the measured cases.
-pub struct Probe {
+pub(crate) struct Probe {
     log: Log,
     forward: Box<Forward>,
     backward: Box<Backward>,
@@ -40,7 +40,7 @@ pub struct Probe {
 
 impl Probe {
     /// Its backward returns the first gradient that came.
-    pub fn new(
+    pub(crate) fn new(
         log: &Log,
         forward: impl Fn(&mut Context, &Inputs<'_>) -> Result<Outputs> + Send + Sync + 'static,
     ) -> Self {
@@ -50,7 +50,7 @@ impl Probe {
     }
 
     /// Rounds its input to `out`.
-    pub fn cast(log: &Log, out: DType, declared: Option<GradDType>) -> Self {
+    pub(crate) fn cast(log: &Log, out: DType, declared: Option<GradDType>) -> Self {
         Self::new(log, move |ctx, inputs| {
             if let Some(declared) = declared {
                 ctx.set_output_grad_dtype(&[declared])?;
@@ -60,7 +60,7 @@ impl Probe {
     }
 
     /// With another backward.
-    pub fn backward(
+    pub(crate) fn backward(
         mut self,
         backward: impl Fn(&Context, Gradients) -> Result<Gradients> + Send + Sync + 'static,
     ) -> Self {
@@ -69,7 +69,7 @@ impl Probe {
     }
 
     /// Applies it to one tensor.
-    pub fn on(self, x: &DynTensor) -> Result<Outputs> {
+    pub(crate) fn on(self, x: &DynTensor) -> Result<Outputs> {
         apply(self, &[x])
     }
 }
@@ -90,7 +90,7 @@ impl Function for Probe {
 }
 
 /// A consumer of one tensor: a scalar whose backward returns a gradient of its own.
-pub struct Giver(pub Option<DynTensor>);
+pub(crate) struct Giver(pub(crate) Option<DynTensor>);
 
 impl Function for Giver {
     fn name(&self) -> &'static str {
@@ -107,6 +107,6 @@ impl Function for Giver {
 }
 
 /// A leaf of ones.
-pub fn ones(dtype: DType, shape: impl Into<Shape>) -> DynTensor {
+pub(crate) fn ones(dtype: DType, shape: impl Into<Shape>) -> DynTensor {
     num::full(dtype, shape, 1.0).requiring_grad().unwrap()
 }

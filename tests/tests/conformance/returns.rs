@@ -54,7 +54,7 @@ fn failed_after(received: Num) -> Outcome {
 }
 
 /// `5.dtype/RETURNED_to_LEAF_x`, and perhaps `_nonleaf` or `_grad_dtype_DECLARED`.
-pub fn dtype(row: &Row) -> Step {
+pub(crate) fn dtype(row: &Row) -> Step {
     let (returned, rest) = row.rest().split_once("_to_").unwrap();
     let (leaf, suffix) = rest.split_once("_x").unwrap();
     let (Some(returned), Some(leaf)) = (num::dtype(returned), num::dtype(leaf)) else {
@@ -76,7 +76,7 @@ pub fn dtype(row: &Row) -> Step {
 }
 
 /// `5.kind/None` and `5.count/…`: how many gradients, and which of them are there.
-pub fn count(row: &Row) -> Step {
+pub(crate) fn count(row: &Row) -> Step {
     let returned: fn(DynTensor) -> Result<Gradients> = match row.id.as_str() {
         "5.kind/None" => |_| Ok(Gradients::from(vec![None])),
         "5.count/empty_tuple" => |_| Ok(Gradients::new()),
@@ -95,7 +95,7 @@ fn shape(text: &str) -> Shape {
 }
 
 /// `5.shape/(RETURNED)_for_(INPUT)`, where PyTorch sums some: `_sum_to`.
-pub fn returned_shape(row: &Row) -> Step {
+pub(crate) fn returned_shape(row: &Row) -> Step {
     let (returned, rest) = row.rest().split_once("_for_").unwrap();
     let input = shape(rest.trim_end_matches("_sum_to"));
     let returned = shape(returned);
@@ -108,7 +108,7 @@ pub fn returned_shape(row: &Row) -> Step {
 }
 
 /// `5.order/sum_to_runs_in_f16_before_cast_to_f32`.
-pub fn order(row: &Row) -> Step {
+pub(crate) fn order(row: &Row) -> Step {
     let run = Returns { x: ones(DType::F32, 2), nonleaf: false, out: None };
     let returned = || Num::exactly(DType::F16, &[65504.0, 1.0].repeat(3)).tensor([3, 2]);
     let ours = run.run(move |_| Ok(returned().into()));
@@ -116,7 +116,7 @@ pub fn order(row: &Row) -> Step {
 }
 
 /// `5.root_gradient/SHAPE`, or `None` for none.
-pub fn seed(row: &Row) -> Step {
+pub(crate) fn seed(row: &Row) -> Step {
     let log = Log::default();
     let x = ones(DType::F32, 2);
     let y = &Probe::cast(&log, DType::F16, Some(F32)).on(&x).unwrap()[0];
@@ -126,7 +126,7 @@ pub fn seed(row: &Row) -> Step {
 }
 
 /// `5.downstream_shape/SHAPE`: a consumer sends a gradient of this shape to an output of two elements.
-pub fn sent_shape(row: &Row) -> Step {
+pub(crate) fn sent_shape(row: &Row) -> Step {
     let log = Log::default();
     let x = ones(DType::F32, 2);
     let y = &Probe::cast(&log, DType::F16, Some(F32)).on(&x).unwrap()[0];

@@ -7,7 +7,7 @@ use gradpact_tests::exact;
 
 /// A rule of ours that PyTorch does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub(crate) enum Rule {
     /// Gradient dtypes pass through built-in operations.
     Carried,
     /// A conversion from `f64` rounds once.
@@ -35,7 +35,7 @@ pub enum Rule {
 }
 
 /// Every rule, what PyTorch does, and why we do otherwise.
-pub const REASONS: [(Rule, &str); 12] = [
+pub(crate) const REASONS: [(Rule, &str); 12] = [
     (
         Rule::Carried,
         "an operation rounds the gradient to its own storage dtype before the contract sees it; here built-in \
@@ -80,7 +80,7 @@ pub const REASONS: [(Rule, &str); 12] = [
 
 /// PyTorch's way of converting, or ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// What was measured.
     PyTorch,
     /// What we promise.
@@ -88,7 +88,7 @@ pub enum Way {
 }
 
 /// A conversion, by exact arithmetic.
-pub fn convert(way: Way, num: &Num, dtype: DType) -> Num {
+pub(crate) fn convert(way: Way, num: &Num, dtype: DType) -> Num {
     let small = !matches!(dtype, DType::F32 | DType::F64);
     if way == Way::PyTorch && num.dtype == DType::F64 && small {
         return num.rounded(DType::F32).rounded(dtype);
@@ -97,7 +97,7 @@ pub fn convert(way: Way, num: &Num, dtype: DType) -> Num {
 }
 
 /// Admission to an edge: converted to the dtype that it asks for, if it asks for one.
-pub fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
+pub(crate) fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
     match contract.dtype() {
         Some(dtype) => convert(way, num, dtype),
         None => num.clone(),
@@ -105,7 +105,7 @@ pub fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
 }
 
 /// The gradient dtype of an operation's result stored in `storage`, whose input's gradient dtype is `input`.
-pub fn carried(storage: DType, input: GradDType) -> GradDType {
+pub(crate) fn carried(storage: DType, input: GradDType) -> GradDType {
     match input {
         GradDType::Any => GradDType::Any,
         GradDType::Exactly(dtype) => GradDType::Exactly(exact::widest(storage, dtype)),

@@ -11,7 +11,7 @@ use crate::step::Step;
 use gradpact_tests::exact;
 
 /// The sum of gradients that arrive in this order, by our rules.
-pub fn summed(arriving: &[Num], contract: GradDType) -> Num {
+pub(crate) fn summed(arriving: &[Num], contract: GradDType) -> Num {
     let admitted: Vec<Num> = arriving.iter().map(|num| admitted(Way::Ours, num, contract)).collect();
     if let [single] = &admitted[..] {
         return single.clone();
@@ -24,7 +24,7 @@ pub fn summed(arriving: &[Num], contract: GradDType) -> Num {
 }
 
 /// Group 3: consumers of one output, each sending a gradient of its own. The last one created sends first.
-pub fn consumers(row: &Row) -> Step {
+pub(crate) fn consumers(row: &Row) -> Step {
     let inputs = &row.json["inputs"];
     let consumers: Vec<Num> = inputs["consumers_in_forward_order"]
         .as_array()
@@ -68,7 +68,7 @@ pub fn consumers(row: &Row) -> Step {
 }
 
 /// `4.unused`: two outputs, of which the first is used.
-pub fn unused(row: &Row) -> Step {
+pub(crate) fn unused(row: &Row) -> Step {
     let inputs = &row.json["inputs"];
     let Some(out) = row.out_dtypes() else { return Step::left("complex dtypes") };
     let materialize = inputs["set_materialize_grads"].as_bool().unwrap();
@@ -106,7 +106,7 @@ pub fn unused(row: &Row) -> Step {
 }
 
 /// `4.undefined_gradient/DECLARED/materialize=…`: the consumer's backward returns no gradient.
-pub fn undefined(row: &Row) -> Step {
+pub(crate) fn undefined(row: &Row) -> Step {
     let declared = row.declared().unwrap().map(|declared| declared[0]);
     let materialize = row.json["inputs"]["set_materialize_grads"].as_bool().unwrap();
     let log = Log::default();

@@ -20,7 +20,7 @@ fn seed() -> Num {
 }
 
 /// `10.input_as_is/…`, `10.returns_…` and `10.then_view/…`: outputs that share their values with the input.
-pub fn views(row: &Row) -> Step {
+pub(crate) fn views(row: &Row) -> Step {
     let (name, declared) = row.id["10.".len()..].rsplit_once('/').unwrap();
     let declared = grad_dtype(declared).unwrap();
     let log = Log::default();
@@ -58,7 +58,7 @@ pub fn views(row: &Row) -> Step {
 }
 
 /// `10.same_tensor_returned_twice` and `10.input_returned_twice`.
-pub fn returned_twice(row: &Row) -> Step {
+pub(crate) fn returned_twice(row: &Row) -> Step {
     let log = Log::default();
     let x = ones(DType::F16, 2);
     let input = row.id == "10.input_returned_twice";
@@ -86,7 +86,7 @@ fn last(grads: Gradients) -> Gradients {
 }
 
 /// `10.retain/…`: several backwards through one graph.
-pub fn retain(row: &Row) -> Step {
+pub(crate) fn retain(row: &Row) -> Step {
     let log = Log::default();
     let x = ones(DType::F32, 2);
     let case = row.rest();
@@ -125,7 +125,7 @@ pub fn retain(row: &Row) -> Step {
 }
 
 /// `10.other_errors`, those that can be made here.
-pub fn other_errors(row: &Row) -> Step {
+pub(crate) fn other_errors(row: &Row) -> Step {
     let x = ones(DType::F32, 2);
     let constant = num::full(DType::F32, 1, 1.0);
     assert!(matches!(constant.backward(), Err(Error::NoGraph(_))));
@@ -137,7 +137,7 @@ pub fn other_errors(row: &Row) -> Step {
 }
 
 /// Group 15: one Function, several gradients; a seed that somebody still holds; an error of the user's own.
-pub fn surroundings(row: &Row) -> Step {
+pub(crate) fn surroundings(row: &Row) -> Step {
     let log = Log::default();
     let single = row.id == "15.functional_call_same_node_many_backward";
     let x = ones(DType::F32, if single { 1 } else { 2 });
