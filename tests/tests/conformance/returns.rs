@@ -1,5 +1,7 @@
 //! Group 5: what backward returns, and what a seed may be.
 
+use std::sync::{Arc, Mutex};
+
 use gradpact::{
     BackwardOptions, Context, DType, DynTensor, GradDType, Gradients, Inputs, Result, Shape, apply, backward,
 };
@@ -32,6 +34,13 @@ impl Returns {
     fn run(self, returned: impl Fn(DynTensor) -> Result<Gradients> + Send + Sync + 'static) -> Outcome {
         let log = Log::default();
         let input = if self.nonleaf { built_in::same(&self.x).unwrap() } else { self.x.clone() };
+        let saw = Arc::new(Mutex::new(None));
+        let notes = Arc::clone(&saw);
+        let hook = move |grad: &DynTensor| {
+            notes.lock().unwrap().replace(grad.clone());
+            Ok(None)
+        };
+        input.register_hook(hook).unwrap();
         let out = self.out;
         let forward = move |ctx: &mut Context, inputs: &Inputs<'_>| {
             ctx.set_output_grad_dtype(&[F32])?;
@@ -44,9 +53,13 @@ impl Returns {
         let y = probe.backward(move |_, grads| returned(grads[0].clone().unwrap())).on(&input).unwrap();
         let seed = num::full(DType::F32, y[0].shape().clone(), 0.1);
         let result = y[0].backward_with(&seed, BackwardOptions::new());
-        Outcome::of(&log, Some(&self.x)).failing("backward", result)
+        let outcome = Outcome::of(&log, Some(&self.x)).failing("backward", result);
+        if self.nonleaf { outcome.with(HOOK, &[saw.lock().unwrap().take()]) } else { outcome }
     }
 }
+
+/// What a hook on an input that is no leaf saw, among the facts of a case.
+const HOOK: &str = "tensor_hook_of_nonleaf_input_saw";
 
 fn failed_after(received: Num) -> Outcome {
     let failed = Some(Failed::measured("backward"));
@@ -72,7 +85,12 @@ pub(crate) fn dtype(row: &Row) -> Step {
         return Step::modelled(ours, row.measured(&[]), Rule::IntegerGradient, failed_after(tenth(2)));
     }
     let x_grad = admitted(Way::Ours, &tenth(2).rounded(returned), contract);
-    Step::modelled(ours, row.measured(&[]), Rule::RoundedOnce, Outcome::once(tenth(2), x_grad))
+    let mut by_rule = Outcome::once(tenth(2), x_grad.clone());
+    if suffix == "_nonleaf" {
+        by_rule.extra.insert(HOOK.to_owned(), vec![Some(x_grad)]);
+        return Step::modelled(ours, row.measured(&[HOOK]), Rule::RoundedOnce, by_rule);
+    }
+    Step::modelled(ours, row.measured(&[]), Rule::RoundedOnce, by_rule)
 }
 
 /// `5.kind/None` and `5.count/…`: how many gradients, and which of them are there.
