@@ -253,7 +253,7 @@ pub enum Error {
     Unreachable {
         /// Counted from zero.
         position: usize,
-        /// The Functions at which the graph of the outputs was cut.
+        /// Where the graph of the outputs was cut, and where a backward returned `None`.
         cuts: Vec<String>,
     },
     /// A gradient with respect to a tensor that cannot have one.

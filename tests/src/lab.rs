@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gradpact::engine::{Array, Cpu, Engine};
+use gradpact::engine::{Cpu, Engine};
 use gradpact::function::apply_optional;
 use gradpact::{Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result, cpu};
 

@@ -82,7 +82,8 @@ impl Function<Toy> for Pass {
         match self.keeps {
             Keeps::Nothing | Keeps::InField => {}
             Keeps::Saved => {
-                ctx.save_for_backward(&self.other.lock().unwrap().take().into_iter().collect::<Vec<_>>()[..])
+                let kept: Vec<_> = self.other.lock().unwrap().take().into_iter().collect();
+                ctx.save_for_backward(&kept[..]);
             }
             Keeps::Stored => ctx.store(self.other.lock().unwrap().take()),
             Keeps::ItsOutput => ctx.save_for_backward((inputs.get(0)?, &output)),

@@ -101,17 +101,21 @@ pub fn grad<E: Engine>(
     let mut task = GraphTask::new(options.retain_graph, options.policy).capturing(needed, inputs.len());
     let _mode = options.mode();
     seed_roots(&mut task, roots)?;
-    let mut captured = task.run()?;
-    for (position, (grad, target)) in captured.iter_mut().zip(&targets).enumerate() {
+    let mut answers = task.run()?;
+    for (position, (grad, target)) in answers.grads.iter_mut().zip(&targets).enumerate() {
         if grad.is_none() && options.materialize_grads {
             let metadata = target.metadata();
             let zeros = E::Array::full(metadata.shape(), 0.0, metadata.zero_dtype())?;
             *grad = Some(DynTensor::from_array(zeros));
         } else if grad.is_none() && !options.allow_unused {
-            return Err(Error::Unreachable { position, cuts: cuts_behind(roots) });
+            let withheld = answers.withheld.iter().map(|(node, input)| {
+                format!("backward of `{}` returned `None` for its input {input}", node.name())
+            });
+            let cuts = cuts_behind(roots).into_iter().chain(withheld).collect();
+            return Err(Error::Unreachable { position, cuts });
         }
     }
-    Ok(captured)
+    Ok(answers.grads)
 }
 
 fn target<'g, E: Engine>(position: usize, input: &&'g DynTensor<E>) -> Result<&'g Edge<E>> {

@@ -35,7 +35,7 @@ pub enum Cut {
     },
     /// At a call of `detach`.
     Detached,
-    /// In a `no_grad` region.
+    /// In a `no_grad` region, or in a backward that is not recorded.
     NoGrad,
     /// Inside the `forward` of a Function whose inputs are tracked. The number is the tensor's own, shared by its clones:
     /// by it a saved tensor is known to be one of the outputs.
@@ -59,7 +59,9 @@ impl fmt::Display for Cut {
                 write!(f, "output {position} of `{function}` is not differentiable")
             }
             Self::Detached => f.write_str("`detach` was called"),
-            Self::NoGrad => f.write_str("it was computed under `no_grad`"),
+            Self::NoGrad => {
+                f.write_str("it was computed under `no_grad`, or in a backward without `create_graph`")
+            }
             Self::InForward(_) => f.write_str("it was computed inside the forward of a Function"),
         }
     }

@@ -79,12 +79,29 @@ pub(super) struct GraphTask<'g, E: Engine> {
     policy: Policy,
     needed: Option<Needed>,
     captured: Vec<Option<DynTensor<E>>>,
+    /// Inputs of nodes whose gradient was wanted for a target, while backward returned `None`.
+    withheld: Vec<(&'g NodeRef<E>, usize)>,
+}
+
+/// What a call that was asked for certain gradients has found.
+pub(super) struct Answers<'g, E: Engine> {
+    /// In the order of the targets.
+    pub(super) grads: Vec<Option<DynTensor<E>>>,
+    /// Where a backward returned `None` on the way to one.
+    pub(super) withheld: Vec<(&'g NodeRef<E>, usize)>,
 }
 
 impl<'g, E: Engine> GraphTask<'g, E> {
     /// A call that runs every node.
     pub(super) fn new(retain_graph: bool, policy: Policy) -> Self {
-        Self { pending: BTreeMap::new(), retain_graph, policy, needed: None, captured: Vec::new() }
+        Self {
+            pending: BTreeMap::new(),
+            retain_graph,
+            policy,
+            needed: None,
+            captured: Vec::new(),
+            withheld: Vec::new(),
+        }
     }
 
     /// The call, capturing the gradients of `answers` targets and running only what leads to them.
@@ -124,7 +141,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     }
 
     /// Runs the nodes, highest first, until no gradient waits. Returns what was captured.
-    pub(super) fn run(mut self) -> Result<Vec<Option<DynTensor<E>>>> {
+    pub(super) fn run(mut self) -> Result<Answers<'g, E>> {
         while let Some((sequence_nr, Pending { node, sums })) = self.pending.pop_last() {
             let mut grads = Gradients::new();
             for (sum, metadata) in sums.into_iter().zip(node.inputs()) {
@@ -143,7 +160,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             }
             self.step(node, grads)?;
         }
-        Ok(self.captured)
+        Ok(Answers { grads: self.captured, withheld: self.withheld })
     }
 
     /// NOTE [Undefined gradients]: a backward may return `None` for an input. What computed that input is visited all the
@@ -170,10 +187,18 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
             hooks.run_after(node, &mut admitted, &grad_outputs)?;
         }
-        for (grad, origin) in admitted.into_iter().zip(node.next_edges()) {
+        for (position, (grad, origin)) in admitted.into_iter().zip(node.next_edges()).enumerate() {
             match (grad, origin) {
                 (Some(grad), Origin::Edge(edge)) => self.send(edge, grad)?,
-                (None, Origin::Edge(edge)) => self.send_undefined(edge),
+                (None, Origin::Edge(edge)) => {
+                    if self.needed.as_ref().is_some_and(|needed| needed.wants(edge)) {
+                        self.withheld.push((node, position));
+                    }
+                    self.send_undefined(edge);
+                }
+                _ => {}
+            }
+        }
                 _ => {}
             }
         }

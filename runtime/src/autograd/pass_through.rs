@@ -6,7 +6,7 @@ use super::edge::Cut;
 use super::edge::{Edge, Origin};
 use super::grad_mode;
 use super::metadata::InputMetadata;
-use super::node::{BackwardCall, BackwardStep, Node};
+use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, GradDType};
 use crate::dtype::DType;
@@ -67,7 +67,9 @@ fn record_as<E: Engine>(
 /// `lhs + rhs` in the dtype of `lhs`, in place if nobody else holds it.
 pub(super) fn add<E: Engine>(lhs: DynTensor<E>, rhs: &DynTensor<E>) -> Result<DynTensor<E>> {
     if !lhs.requires_grad() && !rhs.requires_grad() {
-        return Ok(DynTensor::from_array(lhs.into_array().accumulate(rhs.array())?));
+        // Kept, so that whoever differentiates a gradient that was not recorded is told why it has no graph.
+        let origin = Origin::of_unrecorded([&lhs, rhs].into_iter());
+        return Ok(DynTensor::with_origin(lhs.into_array().accumulate(rhs.array())?, origin));
     }
     let sum = lhs.array().clone().accumulate(rhs.array())?;
     record("Accumulate", sum, &[&lhs, rhs])
@@ -145,14 +147,18 @@ impl<E: Engine> BackwardStep<E> for Unknown {
     }
 }
 
-/// A value that `function` computed inside its forward and saved: its own derivative is not recorded anywhere, so a
-/// gradient that flows into it is an error instead of a wrong number.
+/// A value that the Function of `node` computed inside its forward and saved: its own derivative is not recorded
+/// anywhere, so a gradient that flows into it is an error instead of a wrong number.
+///
+/// It may depend on every input of the Function, and so leads to all of them: then [`grad`](super::grad) does not leave it
+/// out as a step that serves nobody.
 ///
 /// # Errors
 /// Those of node creation hooks.
-pub fn saved_intermediate<E: Engine>(function: &'static str, array: E::Array) -> Result<DynTensor<E>> {
+pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Result<DynTensor<E>> {
     let contract = GradContract::default_of(array.dtype());
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-    let node = Node::record(Unknown { function }, smallvec![], smallvec![metadata])?;
-    Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
+    let next_edges = node.next_edges().iter().cloned().collect();
+    let unknown = Node::record(Unknown { function: node.name() }, next_edges, smallvec![metadata])?;
+    Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(unknown, 0))))
 }

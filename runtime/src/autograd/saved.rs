@@ -58,9 +58,7 @@ impl<E: Engine> SavedTensor<E> {
                 Origin::Edge(Edge::new(NodeRef::clone(node), *position)),
             ),
             // What its derivative would be matters only if this backward is recorded.
-            Self::Intermediate(array) if grad_mode::is_enabled() => {
-                saved_intermediate(node.name(), array.clone())?
-            }
+            Self::Intermediate(array) if grad_mode::is_enabled() => saved_intermediate(node, array.clone())?,
             Self::Intermediate(array) => DynTensor::from_array(array.clone()),
         })
     }

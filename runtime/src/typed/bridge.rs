@@ -4,7 +4,7 @@ use super::op::Op;
 use super::tensors::{OutputTensors, Tensors};
 use crate::autograd::{Gradients, Outputs};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::function::{Context, Inputs};
 
 /// The forward of a generated Function.
@@ -13,6 +13,12 @@ pub fn forward<O: Op<E>, E: Engine>(
     ctx: &mut Context<E>,
     inputs: &Inputs<'_, E>,
 ) -> Result<Outputs<E>> {
+    // Through `apply` of the typed layer it cannot be otherwise; the dynamic one takes any number.
+    let (expected, got) = (<O::Inputs as Tensors<E>>::COUNT, inputs.len());
+    if got > expected {
+        let function = ctx.function().to_owned();
+        return Err(Error::ValueCount { function, what: "inputs", expected, got });
+    }
     let values = <O::Inputs as Tensors<E>>::values(inputs)?;
     Ok(<O::Outputs<E> as OutputTensors<E>>::outputs(op.forward(ctx, values)?))
 }

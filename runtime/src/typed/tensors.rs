@@ -64,6 +64,10 @@ pub trait OutputSlot<E: Engine>: Slot<E> {
     note = "what is not a tensor is a field of the struct"
 )]
 pub trait Tensors<E: Engine>: Sized {
+    /// How many tensors these are.
+    #[doc(hidden)]
+    const COUNT: usize;
+
     /// What `forward` takes for inputs, and returns for outputs.
     type Values;
     /// What `backward` receives for outputs, and returns for inputs.
@@ -247,6 +251,8 @@ macro_rules! single {
         where
             Self: Slot<E>,
         {
+            const COUNT: usize = 1;
+
             type Values = <Self as Slot<E>>::Value;
             type Grads = <Self as Slot<E>>::Grad;
             type Refs<'a>
@@ -306,6 +312,8 @@ fn exactly<E: Engine, const N: usize>(
 macro_rules! tuples {
     ($($count:literal: $($name:ident $index:tt)+;)*) => {$(
         impl<E: Engine, $($name: Slot<E>),+> Tensors<E> for ($($name,)+) {
+            const COUNT: usize = $count;
+
             type Values = ($($name::Value,)+);
             type Grads = ($($name::Grad,)+);
             type Refs<'a> = ($($name::Ref<'a>,)+) where Self: 'a;

@@ -72,7 +72,15 @@ fn a_function_that_returns_no_gradient_on_the_way_is_named_where_that_matters() 
     let silent = Probe::identity().named("Silent").backward(|_, _| Ok(None.into()));
     let y = silent.on(&[&x]).unwrap();
     let error = grad(&[(&y, None)], &[&x], BackwardOptions::new()).unwrap_err();
-    says(&error, &["input 0 of `grad`", "`Silent`"]);
+    says(&error, &["input 0 of `grad`", "backward of `Silent` returned `None` for its input 0"]);
+}
+
+#[test]
+fn a_derivative_of_a_gradient_that_was_not_recorded_is_an_error_that_says_how_to_record_it() {
+    let x = leaf(&[2.0]);
+    let y = mul(&x, &x).unwrap();
+    let first = grad(&[(&y, None)], &[&x], BackwardOptions::new()).unwrap();
+    says(&first[0].as_ref().unwrap().backward().unwrap_err(), &["a backward without `create_graph`"]);
 }
 
 #[test]

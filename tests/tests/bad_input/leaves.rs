@@ -92,12 +92,12 @@ fn an_optional_input_may_be_missing_and_so_may_its_gradient() {
 #[test]
 fn inputs_of_another_dtype_or_number_reach_a_generated_function_as_errors_with_position_and_both() {
     let x = leaf(&[1.0]);
-    let error = gradpact::apply(Half, &[&x.cast(DType::F64).unwrap()]).unwrap_err();
+    let error = apply(Half, &[&x.cast(DType::F64).unwrap()]).unwrap_err();
     says(&error, &["`Half`", "input 0 of `Half` must be f32, got f64"]);
-    let error = gradpact::apply(Half, &[&x, &x]).unwrap_err();
+    let error = apply(Half, &[&x, &x]).unwrap_err();
     says(&error, &["input 1 of `Half` must be f16, got f32"]);
-    let error = gradpact::apply::<Toy, _>(Half, &[]).unwrap_err();
+    let error = apply::<Toy, _>(Half, &[]).unwrap_err();
     says(&error, &["input 0 of `Half` was not given"]);
-    let error = gradpact::apply(Half, &[&x, &x.cast(DType::F16).unwrap(), &x]).unwrap_err();
+    let error = apply(Half, &[&x, &x.cast(DType::F16).unwrap(), &x]).unwrap_err();
     says(&error, &["`Half`", "must have 2 inputs, got 3"]);
 }

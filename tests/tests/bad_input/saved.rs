@@ -87,32 +87,46 @@ fn saved_tensors_of_another_number_or_dtype_than_asked_for_are_an_error_with_bot
     );
 }
 
+/// x⁴, saving x² on the way.
+fn fourth(x: &DynTensor<Toy>) -> DynTensor<Toy> {
+    let probe = Probe::identity()
+        .named("Fourth")
+        .forward(|ctx, inputs| {
+            let x = inputs.get(0)?;
+            let square = mul(x, x)?;
+            ctx.save_for_backward((x, &square));
+            Ok(mul(&square, &square)?.into())
+        })
+        .backward(|ctx, grads| {
+            let (x, square) = (ctx.saved_tensor(0)?, ctx.saved_tensor(1)?);
+            let four = tensor(DType::F32, &[4.0]);
+            let grad = grads[0].as_ref().ok_or_else(|| Error::custom("materialized"))?;
+            Ok(mul(grad, &mul(&four, &mul(x, square)?)?)?.into())
+        });
+    probe.on(&[x]).unwrap()
+}
+
+fn first_derivative(y: &DynTensor<Toy>, x: &DynTensor<Toy>) -> DynTensor<Toy> {
+    grad(&[(y, None)], &[x], BackwardOptions::new().create_graph()).unwrap()[0].clone().unwrap()
+}
+
 #[test]
 fn a_second_derivative_through_a_saved_intermediate_is_an_error_not_a_number() {
     let x = leaf(&[3.0]);
-    // x⁴, saving x² on the way.
-    let probe = || {
-        Probe::identity()
-            .named("Fourth")
-            .forward(|ctx, inputs| {
-                let x = inputs.get(0)?;
-                let square = mul(x, x)?;
-                ctx.save_for_backward((x, &square));
-                Ok(mul(&square, &square)?.into())
-            })
-            .backward(|ctx, grads| {
-                let (x, square) = (ctx.saved_tensor(0)?, ctx.saved_tensor(1)?);
-                let four = tensor(DType::F32, &[4.0]);
-                let grad = grads[0].as_ref().ok_or_else(|| Error::custom("materialized"))?;
-                Ok(mul(grad, &mul(&four, &mul(x, square)?)?)?.into())
-            })
-    };
-    let y = probe().on(&[&x]).unwrap();
-    let first = grad(&[(&y, None)], &[&x], BackwardOptions::new().create_graph()).unwrap();
-    let first = first[0].clone().unwrap();
+    let first = first_derivative(&fourth(&x), &x);
     assert_eq!(values(&first), [108.0], "the first derivative is known");
-    let error = grad(&[(&first, None)], &[&x], BackwardOptions::new()).unwrap_err();
+    let error = grad(&[(&first, None)], &[&x], BackwardOptions::new().retain_graph()).unwrap_err();
     says(&error, &["`Fourth` saved a value that is neither its input nor its output"]);
+    says(&first.backward().unwrap_err(), &["`Fourth` saved a value"]);
+}
+
+#[test]
+fn a_derivative_that_a_saved_intermediate_does_not_matter_to_is_still_a_number() {
+    let (x, w) = (leaf(&[3.0]), leaf(&[2.0]));
+    let first = first_derivative(&mul(&fourth(&x), &w).unwrap(), &x);
+    assert_eq!(values(&first), [216.0]);
+    let mixed = grad(&[(&first, None)], &[&w], BackwardOptions::new()).unwrap();
+    assert_eq!(values(mixed[0].as_ref().unwrap()), [108.0]);
 }
 
 #[test]

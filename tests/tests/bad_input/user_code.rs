@@ -1,6 +1,5 @@
 //! Errors and panics of the user's own forward and backward.
 
-use std::error::Error as _;
 use std::fmt;
 
 use gradpact::autograd::{Gradients, Outputs};
