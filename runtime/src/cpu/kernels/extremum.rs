@@ -3,8 +3,8 @@
 use super::compute::{Compute, with_compute};
 use super::index::gather_along;
 use super::parallel::{PIECE, for_each_piece};
+use super::plan::{Plan, Split};
 use super::read::Reader;
-use super::reduce::{Plan, Split};
 use crate::cpu::array::Array;
 use crate::cpu::buffer::{Store, allocate};
 use crate::error::{Error, Result};
