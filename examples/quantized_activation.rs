@@ -59,7 +59,7 @@ fn main() -> Result<()> {
         println!("{x:>9.4}  {q:>5}  {y:>11.4}  {grad:>9.4}");
     }
     assert_eq!(q.to_vec()?, [-5, 0, 10, 63, 127]);
-    assert_eq!(q.grad_dtype(), Some(gradpact::GradDType::Exactly(DType::F32)));
+    assert_eq!(q.grad_dtype(), Some(GradDType::Exactly(DType::F32)));
     // Straight through: the derivative of y² at the dequantized value, and none where the value was cut off.
     for (grad, expected) in grad.iter().zip([-0.5, 0.0, 1.0, 6.3, 0.0_f32]) {
         assert!((grad - expected).abs() < 1e-5, "expected {expected}, got {grad}");

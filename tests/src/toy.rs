@@ -28,7 +28,10 @@ pub struct ToyArray {
 }
 
 impl ToyArray {
-    /// Rounds `values` to `dtype`. The shape must hold as many.
+    /// Rounds `values` to `dtype`.
+    ///
+    /// # Panics
+    /// If the shape does not hold as many.
     pub fn new(dtype: DType, shape: impl Into<Shape>, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().map(|value| round_to(dtype, value)).collect();
         let shape = shape.into();

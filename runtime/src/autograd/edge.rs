@@ -3,6 +3,7 @@
 use core::any::Any;
 use core::cell::{Cell, RefCell};
 use core::fmt;
+use core::mem::ManuallyDrop;
 
 use super::grad_mode::{self, GradMode};
 use super::node::NodeRef;
@@ -153,7 +154,39 @@ const DROP_DEPTH: u32 = 64;
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    static WAITING: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+    // Without a destructor, and so still there when other thread-locals drop graphs while their thread ends. Whenever no
+    // drop is under way it is empty and holds no memory.
+    static WAITING: RefCell<ManuallyDrop<Vec<Box<dyn Any>>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+}
+
+/// Counts a drop as one deeper until it is done, also if the user's struct panics in its own.
+struct Deeper {
+    before: u32,
+}
+
+impl Deeper {
+    fn enter(before: u32) -> Self {
+        DEPTH.set(before + 1);
+        Self { before }
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        DEPTH.set(self.before);
+    }
+}
+
+/// The next node that was put aside; after the last one the list's memory is freed.
+fn next_waiting() -> Option<Box<dyn Any>> {
+    WAITING.with_borrow_mut(|waiting| {
+        let next = waiting.pop();
+        if next.is_none() {
+            **waiting = Vec::new();
+        }
+        next
+    })
 }
 
 /// Dropping the last edge to a node drops the node, its edges, its saved tensors and whatever the user's struct
@@ -166,20 +199,17 @@ impl<E: Engine> Drop for Edge<E> {
         if NodeRef::strong_count(&node) > 1 {
             return;
         }
-        // While a thread ends its locals may be gone; then plain recursion has to do.
-        let Ok(depth) = DEPTH.try_with(Cell::get) else { return };
+        let depth = DEPTH.get();
         if depth >= DROP_DEPTH {
-            // If the list is gone or in use, dropping the box here is the same plain recursion.
-            let _ = WAITING.try_with(|waiting| waiting.try_borrow_mut().map(|mut w| w.push(Box::new(node))));
+            WAITING.with_borrow_mut(|waiting| waiting.push(Box::new(node)));
             return;
         }
-        DEPTH.set(depth + 1);
+        let _deeper = Deeper::enter(depth);
         drop(node);
         if depth == 0 {
-            while let Some(node) = WAITING.with(|waiting| waiting.borrow_mut().pop()) {
+            while let Some(node) = next_waiting() {
                 drop(node);
             }
         }
-        DEPTH.set(depth);
     }
 }

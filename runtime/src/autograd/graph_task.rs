@@ -104,13 +104,23 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Adds an admitted gradient to the sum at the end of an edge.
     fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
-        let node = edge.node();
-        let pending = self.pending.entry(node.sequence_nr()).or_insert_with(|| {
+        let grad_dtype = edge.metadata().contract().grad_dtype;
+        self.pending(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
+    }
+
+    /// What waits at a node, which is visited from now on even if no gradient comes.
+    fn pending(&mut self, node: &'g NodeRef<E>) -> &mut Pending<'g, E> {
+        self.pending.entry(node.sequence_nr()).or_insert_with(|| {
             let sums = node.inputs().iter().map(|_| Sum::default()).collect();
             Pending { node, sums }
-        });
-        let grad_dtype = edge.metadata().contract().grad_dtype;
-        pending.sums[edge.input_nr as usize].add(grad, grad_dtype)
+        })
+    }
+
+    /// Visits what a node leads to, without a gradient. See NOTE [Undefined gradients].
+    fn send_undefined(&mut self, edge: &'g Edge<E>) {
+        if self.wants(edge) && edge.node().step().as_leaf().is_none() {
+            self.pending(edge.node());
+        }
     }
 
     /// Runs the nodes, highest first, until no gradient waits. Returns what was captured.
@@ -136,8 +146,16 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         Ok(self.captured)
     }
 
+    /// NOTE [Undefined gradients]: a backward may return `None` for an input. What computed that input is visited all the
+    /// same, as in PyTorch: a Function of the user's then receives zeros in the declared dtype (or `None`), an operation
+    /// passes the lack of a gradient on, and a leaf keeps what it has.
+    ///
     /// Runs the backward of one node, with the hooks before and after it, and sends on what it returns.
     fn step(&mut self, node: &'g NodeRef<E>, mut grads: Gradients<E>) -> Result<()> {
+        if !node.step().is_user_code() && grads.iter().all(Option::is_none) {
+            node.next_edges().iter().filter_map(Origin::edge).for_each(|edge| self.send_undefined(edge));
+            return Ok(());
+        }
         let hooks = node.existing_hooks();
         if let Some(hooks) = hooks {
             hooks.run_before(node, &mut grads)?;
@@ -153,8 +171,10 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             hooks.run_after(node, &mut admitted, &grad_outputs)?;
         }
         for (grad, origin) in admitted.into_iter().zip(node.next_edges()) {
-            if let (Some(grad), Origin::Edge(edge)) = (grad, origin) {
-                self.send(edge, grad)?;
+            match (grad, origin) {
+                (Some(grad), Origin::Edge(edge)) => self.send(edge, grad)?,
+                (None, Origin::Edge(edge)) => self.send_undefined(edge),
+                _ => {}
             }
         }
         Ok(())

@@ -31,7 +31,7 @@ impl<E: Engine> SavedTensor<E> {
     pub fn new(
         tensor: DynTensor<E>,
         outputs: &[DynTensor<E>],
-        differentiable: impl Fn(usize) -> bool,
+        differentiable: &dyn Fn(usize) -> bool,
     ) -> Self {
         let &Origin::Cut(cut @ Cut::InForward(_)) = tensor.origin() else { return Self::Plain(tensor) };
         let is_this = |output: &DynTensor<E>| matches!(output.origin(), Origin::Cut(other) if *other == cut);

@@ -1,17 +1,15 @@
 //! Running a Function, and recording it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 
 use smallvec::SmallVec;
 
-use super::context::{Context, Saved};
-use super::recorded::Recorded;
+use super::context::Context;
+use super::recorded::{Kept, Recorded};
 use super::{Function, Inputs};
-use crate::autograd::Edge;
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
 use crate::autograd::graph_task::panicked;
-use crate::autograd::{Cut, DynTensor, InputMetadata, Node, Origin, Outputs, SavedTensor};
+use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin, Outputs};
 use crate::contract::GradContract;
 use crate::engine::Engine;
 use crate::error::{Phase, Result};
@@ -26,26 +24,99 @@ pub fn apply<E: Engine, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -
     apply_optional(function, &inputs)
 }
 
-/// [`apply`], where inputs may be absent.
-pub(crate) fn apply_optional<E: Engine, F: Function<E>>(
+/// [`apply`], where inputs may be absent: an optional one that is not given has a position all the same.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_optional<E: Engine, F: Function<E>>(
     function: F,
     inputs: &[Option<&DynTensor<E>>],
 ) -> Result<Outputs<E>> {
-    let name = function.name();
-    let recording = grad_mode::is_enabled();
-    let needs = inputs.iter().map(|input| recording && input.is_some_and(DynTensor::requires_grad)).collect();
-    let mut ctx = Context::new(name, needs);
-    let outputs = run_forward(&function, &mut ctx, inputs)?;
-    let contracts = ctx.declarations.resolve(name, &outputs, inputs)?;
-    if ctx.needs_input_grad.contains(&true) {
-        record(function, ctx, inputs, outputs, &contracts)
-    } else {
-        Ok(unrecorded(inputs, outputs))
+    let forward = Forward::run(&function, inputs)?;
+    if !forward.is_recorded() {
+        return Ok(forward.unrecorded(inputs));
+    }
+    let next_edges = inputs.iter().map(|input| input.map_or(Origin::Absent, |input| input.origin().clone()));
+    let (next_edges, metadata) = (next_edges.collect(), forward.metadata());
+    let (kept, outputs) = forward.split();
+    let node = Node::record(Recorded { function, kept }, next_edges, metadata)?;
+    Ok(outputs.attach(&node))
+}
+
+/// What is left when a forward has run. Its methods do not depend on the Function's type, so that little is compiled anew
+/// for each Function.
+struct Forward<E: Engine> {
+    ctx: Context<E>,
+    outputs: Outputs<E>,
+    contracts: Contracts,
+}
+
+/// The contract of each output; `None` where it has no gradient.
+type Contracts = SmallVec<[Option<GradContract>; 2]>;
+
+impl<E: Engine> Forward<E> {
+    fn run(function: &dyn Function<E>, inputs: &[Option<&DynTensor<E>>]) -> Result<Self> {
+        let name = function.name();
+        let recording = grad_mode::is_enabled();
+        let needs = inputs.iter().map(|input| recording && input.is_some_and(DynTensor::requires_grad)).collect();
+        let mut ctx = Context::new(name, needs);
+        let outputs = run_forward(function, &mut ctx, inputs)?;
+        let contracts = ctx.declarations.resolve(name, &outputs, inputs)?;
+        Ok(Self { ctx, outputs, contracts })
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.ctx.needs_input_grad.contains(&true)
+    }
+
+    /// The outputs, with the reason why they are not recorded.
+    fn unrecorded(self, inputs: &[Option<&DynTensor<E>>]) -> Outputs<E> {
+        let origin = || Origin::of_unrecorded(inputs.iter().copied().flatten());
+        self.outputs.into_iter().map(|output| DynTensor::with_origin(output.into_array(), origin())).collect()
+    }
+
+    fn metadata(&self) -> SmallVec<[InputMetadata; 1]> {
+        let metadata = |(output, contract): (&DynTensor<E>, &Option<GradContract>)| {
+            let (shape, dtype) = (output.shape().clone(), output.dtype());
+            // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
+            InputMetadata::new(shape, dtype, contract.unwrap_or(GradContract::default_of(dtype)))
+        };
+        self.outputs.iter().zip(&self.contracts).map(metadata).collect()
+    }
+
+    /// What the node keeps, and what it does not.
+    fn split(self) -> (Kept<E>, Unattached<E>) {
+        let Self { ctx, outputs, contracts } = self;
+        let function = ctx.function;
+        let kept = Kept::new(ctx, &outputs, &|position| contracts[position].is_some());
+        (kept, Unattached { function, outputs, contracts })
     }
 }
 
-fn run_forward<E: Engine, F: Function<E>>(
-    function: &F,
+/// Outputs whose node is about to be made.
+struct Unattached<E: Engine> {
+    function: &'static str,
+    outputs: Outputs<E>,
+    contracts: Contracts,
+}
+
+impl<E: Engine> Unattached<E> {
+    /// Gives the outputs edges to their node.
+    fn attach(self, node: &NodeRef<E>) -> Outputs<E> {
+        let Self { function, outputs, contracts } = self;
+        let attach = |(position, (output, contract)): (usize, (DynTensor<E>, Option<GradContract>))| {
+            let origin = match contract {
+                Some(_) => Origin::Edge(Edge::new(NodeRef::clone(node), position as u32)),
+                None => Origin::Cut(Cut::Function { function, position }),
+            };
+            DynTensor::with_origin(output.into_array(), origin)
+        };
+        outputs.into_iter().zip(contracts).enumerate().map(attach).collect()
+    }
+}
+
+fn run_forward<E: Engine>(
+    function: &dyn Function<E>,
     ctx: &mut Context<E>,
     inputs: &[Option<&DynTensor<E>>],
 ) -> Result<Outputs<E>> {
@@ -60,49 +131,4 @@ fn run_forward<E: Engine, F: Function<E>>(
         Ok(result) => result.map_err(|error| error.inside(name, Phase::Forward)),
         Err(payload) => Err(panicked(name, Phase::Forward, payload.as_ref())),
     }
-}
-
-/// Makes the node and gives the outputs edges to it.
-fn record<E: Engine, F: Function<E>>(
-    function: F,
-    ctx: Context<E>,
-    inputs: &[Option<&DynTensor<E>>],
-    outputs: Outputs<E>,
-    contracts: &[Option<GradContract>],
-) -> Result<Outputs<E>> {
-    let name = ctx.function;
-    let differentiable = |position: usize| contracts[position].is_some();
-    let saved = match ctx.saved {
-        Saved::Kept(tensors) => {
-            Some(tensors.into_iter().map(|t| SavedTensor::new(t, &outputs, differentiable)).collect())
-        }
-        Saved::Freed => None,
-    };
-    let step = Recorded {
-        function,
-        saved: Mutex::new(saved),
-        stored: ctx.stored,
-        materialize_grads: ctx.materialize_grads,
-    };
-    let next_edges = inputs.iter().map(|input| input.map_or(Origin::Absent, |input| input.origin().clone()));
-    let metadata = outputs.iter().zip(contracts).map(|(output, contract)| {
-        let (shape, dtype) = (output.shape().clone(), output.dtype());
-        // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
-        InputMetadata::new(shape, dtype, contract.unwrap_or(GradContract::default_of(dtype)))
-    });
-    let node = Node::record(step, next_edges.collect(), metadata.collect())?;
-    let with_origin = |(position, (output, contract)): (usize, (DynTensor<E>, &Option<GradContract>))| {
-        let origin = match contract {
-            Some(_) => Origin::Edge(Edge::new(node.clone(), position as u32)),
-            None => Origin::Cut(Cut::Function { function: name, position }),
-        };
-        DynTensor::with_origin(output.into_array(), origin)
-    };
-    Ok(outputs.into_iter().zip(contracts).enumerate().map(with_origin).collect())
-}
-
-/// Gives outputs that are not recorded the reason why.
-fn unrecorded<E: Engine>(inputs: &[Option<&DynTensor<E>>], outputs: Outputs<E>) -> Outputs<E> {
-    let origin = || Origin::of_unrecorded(inputs.iter().copied().flatten());
-    outputs.into_iter().map(|output| DynTensor::with_origin(output.into_array(), origin())).collect()
 }

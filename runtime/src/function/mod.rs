@@ -8,8 +8,7 @@ mod context;
 mod inputs;
 mod recorded;
 
-pub use apply::apply;
-pub(crate) use apply::apply_optional;
+pub use apply::{apply, apply_optional};
 pub use context::{Context, Placeholder, SaveForBackward};
 pub use inputs::Inputs;
 

@@ -7,27 +7,41 @@ use smallvec::SmallVec;
 
 use super::Function;
 use super::context::{Context, Saved};
-use crate::autograd::{BackwardCall, BackwardStep, Gradients, SavedTensor};
+use crate::autograd::{BackwardCall, BackwardStep, DynTensor, Gradients, SavedTensor};
 use crate::engine::Engine;
 use crate::error::Result;
-
-/// The tensors of a node, until a backward frees them.
-pub(super) type SavedTensors<E> = Option<SmallVec<[SavedTensor<E>; 2]>>;
 
 /// The backward half of an applied Function.
 pub(super) struct Recorded<E: Engine, F> {
     pub(super) function: F,
-    pub(super) saved: Mutex<SavedTensors<E>>,
-    pub(super) stored: Option<Arc<dyn Any + Send + Sync>>,
-    pub(super) materialize_grads: bool,
+    pub(super) kept: Kept<E>,
 }
 
-impl<E: Engine, F: Function<E>> Recorded<E, F> {
+/// What a node keeps of the context of its forward.
+pub(super) struct Kept<E: Engine> {
+    /// `None` once a backward has freed them.
+    saved: Mutex<Option<SmallVec<[SavedTensor<E>; 2]>>>,
+    stored: Option<Arc<dyn Any + Send + Sync>>,
+    materialize_grads: bool,
+}
+
+impl<E: Engine> Kept<E> {
+    /// Files what a forward with these outputs has saved.
+    pub(super) fn new(ctx: Context<E>, outputs: &[DynTensor<E>], differentiable: &dyn Fn(usize) -> bool) -> Self {
+        let saved = match ctx.saved {
+            Saved::Kept(tensors) => {
+                Some(tensors.into_iter().map(|t| SavedTensor::new(t, outputs, differentiable)).collect())
+            }
+            Saved::Freed => None,
+        };
+        Self { saved: Mutex::new(saved), stored: ctx.stored, materialize_grads: ctx.materialize_grads }
+    }
+
     /// The context for one backward.
-    fn context(&self, call: &BackwardCall<'_, E>) -> Result<Context<E>> {
+    fn context(&self, function: &'static str, call: &BackwardCall<'_, E>) -> Result<Context<E>> {
         let inputs = 0..call.node.next_edges().len();
         let needs_input_grad = inputs.map(|position| call.needs_input_grad(position)).collect();
-        let mut ctx = Context::new(self.function.name(), needs_input_grad);
+        let mut ctx = Context::new(function, needs_input_grad);
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         ctx.saved = match &*saved {
             Some(tensors) => {
@@ -55,16 +69,16 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
     }
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-        let ctx = self.context(call)?;
+        let ctx = self.kept.context(self.function.name(), call)?;
         let returned = self.function.backward(&ctx, grads)?;
         if !call.retain_graph {
-            self.free();
+            self.kept.free();
         }
         Ok(returned)
     }
 
     fn materializes_grads(&self) -> bool {
-        self.materialize_grads
+        self.kept.materialize_grads
     }
 
     fn is_user_code(&self) -> bool {

@@ -1,0 +1,175 @@
+//! Replays what PyTorch 2.14.1 was measured to do, bit for bit.
+//!
+//! `torch-2.14.1.jsonl` has a line for each case, named by what it does; the names are read, so that cases which are
+//! not in the file can be added to it. Each case ends in one of three ways: it does here what it does in PyTorch; or it
+//! differs by a rule of ours, and then does what exact arithmetic makes of that rule; or it is left out. The rules are in
+//! `rules`, the reasons for leaving out in `left_out`, what errors must say in `messages`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod api;
+mod built_in;
+mod casts;
+mod families;
+mod hooks;
+mod leaves;
+mod left_out;
+mod matrix;
+mod messages;
+mod nonleaf;
+mod num;
+mod outcome;
+mod probe;
+mod returns;
+mod row;
+mod rules;
+mod step;
+mod sums;
+mod surroundings;
+
+use std::collections::{BTreeMap, HashSet};
+use std::panic::catch_unwind;
+
+use row::Row;
+use rules::{REASONS, Rule};
+use step::{Ran, Step};
+
+const MEASURED: &str = include_str!("torch-2.14.1.jsonl");
+
+/// A case that the notes on the measurements tell, and the file does not have.
+const TOLD: &str = r#"{"id": "2.slot/concrete_for_int_output", "group": 2, "declared": ["float32", "float32"], "ok": false,
+    "error": {"type": "RuntimeError", "message": "set_output_grad_dtype: got a concrete dtype for output 1", "phase": "forward"},
+    "received_dtype": [], "received": [], "x_dtype": "float32", "x_grad_dtype": null, "x_grad": null}"#;
+
+fn replay(row: &Row) -> Step {
+    if let Some(reason) = left_out::reason(&row.id) {
+        return Step::left(reason);
+    }
+    let family = row.id.split('/').next().unwrap();
+    match family {
+        "1.direct" | "1.clone" | "1.function" => matrix::entry(row),
+        "1.float_sum" => matrix::float_sum(row),
+        "1.down" => matrix::down(row),
+        "1.chain" => matrix::chain(row),
+        "1.implicit_scalar_grad" => matrix::implicit_seed(row),
+        "1.multi_root_same_y" => matrix::two_roots(row),
+        "4.unused" => sums::unused(row),
+        "4.undefined_gradient" => sums::undefined(row),
+        "5.dtype" => returns::dtype(row),
+        "5.kind" | "5.count" => returns::count(row),
+        "5.shape" => returns::returned_shape(row),
+        "5.order" => returns::order(row),
+        "5.root_gradient" => returns::seed(row),
+        "5.downstream_shape" => returns::sent_shape(row),
+        "6.observe" => hooks::observe(row),
+        "6.return" => hooks::returned(row),
+        "6.post_accumulate_on_non_leaf" => hooks::after_a_non_leaf(row),
+        "6.retain_grad_twice" => hooks::retained_twice(row),
+        "6.order" => hooks::order(row),
+        "7.effect" => leaves::effect(row),
+        "7.twice" => leaves::twice(row),
+        "7.int_grad_dtype_backward" => leaves::integer(row),
+        "7.changed_after_graph_was_built" => leaves::changed_late(row),
+        "7.non_leaf" => leaves::non_leaf(row),
+        "7.autograd_grad_of_leaf" => leaves::grad_of(row),
+        "7.two_consumers_of_leaf" => leaves::two_consumers(row),
+        "8.double" => nonleaf::double(row),
+        "8.cast_is_differentiable" => nonleaf::cast_is_differentiable(row),
+        "9.nonleaf" => nonleaf::nonleaf(row),
+        "10.same_tensor_returned_twice" | "10.input_returned_twice" => surroundings::returned_twice(row),
+        "10.retain" => surroundings::retain(row),
+        "10.other_errors" => surroundings::other_errors(row),
+        _ => match row.group {
+            2 => api::replay(row),
+            3 => sums::consumers(row),
+            10 => surroundings::views(row),
+            15 => surroundings::surroundings(row),
+            16 => casts::cast(row),
+            _ => panic!("{}: neither replayed nor left out", row.id),
+        },
+    }
+}
+
+/// Whether a case did what our rules demand, where that was worked out.
+fn obeys(row: &Row, ran: &Ran) -> Result<(), String> {
+    match &ran.by_rule {
+        Some((_, expected)) if *expected != ran.ours => {
+            Err(format!("{}:\n  by rule {expected:?}\n  but was {:?}", row.id, ran.ours))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How a replayed case ended: as in PyTorch, or by a rule of ours.
+fn judge(row: &Row, ran: &Ran) -> Result<Option<Rule>, String> {
+    let Ran { ours, measured, by_rule, model } = ran;
+    if let Some(model) = model.as_ref().filter(|model| *model != measured) {
+        return Err(format!("{}:\n  PyTorch {measured:?}\n  is understood as {model:?}", row.id));
+    }
+    obeys(row, ran)?;
+    if let Some(failed) = &ours.failed {
+        let Some((kind, words)) = messages::of(&row.id) else {
+            return Err(format!("{}: no entry in `messages` for {failed:?}", row.id));
+        };
+        let missing: Vec<_> = words.iter().filter(|word| !failed.message.contains(*word)).collect();
+        if failed.kind != kind || !missing.is_empty() {
+            return Err(format!("{}: must be {kind} and say {missing:?}: {failed:?}", row.id));
+        }
+    }
+    match by_rule {
+        _ if ours == measured => Ok(None),
+        Some((rule, _)) => Ok(Some(*rule)),
+        None => Err(format!("{}:\n  PyTorch {measured:?}\n  but was {ours:?}", row.id)),
+    }
+}
+
+/// How many cases of a group ended in which way.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    equal: usize,
+    deviating: usize,
+    left_out: usize,
+}
+
+#[test]
+fn every_measured_case_is_equal_or_differs_by_rule_or_is_left_out_for_a_reason() {
+    let mut counts: BTreeMap<u64, Counts> = BTreeMap::new();
+    let mut used = HashSet::new();
+    let mut wrong = Vec::new();
+    let told = TOLD.replace('\n', " ");
+    for row in Row::read_all(MEASURED).into_iter().chain(Row::read_all(&told)) {
+        let counts = counts.entry(row.group).or_default();
+        // A panic in one case must not hide the others.
+        match catch_unwind(|| replay(&row)) {
+            Err(_) => wrong.push(format!("{}: panicked", row.id)),
+            Ok(Step::Left(_)) => counts.left_out += 1,
+            Ok(Step::Ran(ran)) => match judge(&row, &ran) {
+                Ok(None) => counts.equal += 1,
+                Ok(Some(rule)) => {
+                    counts.deviating += 1;
+                    used.insert(rule);
+                }
+                Err(problem) => wrong.push(problem),
+            },
+        }
+    }
+    println!("{counts:#?}");
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+    let unused: Vec<_> = REASONS.iter().filter(|(rule, _)| !used.contains(rule)).collect();
+    assert!(unused.is_empty(), "rules that no case shows: {unused:?}");
+}
+
+#[test]
+fn whole_families_of_cases_obey_the_rules_measured_or_not() {
+    let mut wrong = Vec::new();
+    let rows = families::all();
+    for row in &rows {
+        match catch_unwind(|| replay(row)) {
+            Err(_) => wrong.push(format!("{}: panicked", row.id)),
+            Ok(Step::Left(reason)) => assert_eq!(Some(reason), left_out::reason(&row.id)),
+            Ok(Step::Ran(ran)) => wrong.extend(obeys(row, &ran).err()),
+        }
+    }
+    assert!(rows.len() > 1000);
+    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -1,0 +1,93 @@
+//! What our errors say, for each measured case that fails here: the variant, and what its text must name.
+
+/// The variant of the error of a case, and words of its text: Function, position, expected and got.
+pub fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let (kind, words): (_, &[_]) = match id {
+        "2.count/too_few" => ("DeclarationCount", &["`F`", "1 declarations", "2 outputs"]),
+        "2.count/too_many" | "2.setup_context/wrong_count" => {
+            ("DeclarationCount", &["`F`", "2 declarations", "1 outputs"])
+        }
+        "2.count/zero_declarations" => ("DeclarationCount", &["`F`", "0 declarations", "1 outputs"]),
+        _ if id.starts_with("2.") && id.ends_with("/wrong_count") => {
+            ("DeclarationCount", &["`F`", "2 declarations", "1 outputs"])
+        }
+        _ if id.starts_with("2.") && id.contains("twice") => {
+            ("CalledTwice", &["`set_output_grad_dtype`", "`F`", "twice"])
+        }
+        "2.slot/own_dtype_for_int_output" => {
+            ("DeclaredNotFloat", &["output 1 of `F`", "i64", "f16, bf16, f32"])
+        }
+        "2.nondiff_dtype_for_float_output/int64" => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "i64", "f16, bf16"])
+        }
+        "2.nondiff_dtype_for_float_output/uint8" => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "u8", "f16, bf16"])
+        }
+        "2.nondiff_dtype_for_float_output/bool" => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "bool", "f16, bf16"])
+        }
+        _ if id.ends_with("/int_dtype") || id.ends_with("_float_output/int32") => {
+            ("DeclaredNotFloat", &["output 0 of `F`", "i32", "f16, bf16, f32"])
+        }
+        _ if id.contains("for_mark_non_differentiable") || id.ends_with("/nondiff_slot") => {
+            ("DeclaredNonDifferentiable", &["output 1 of `F`", "`Any`"])
+        }
+        _ if id.starts_with("2.int_gradient") => ("GradientNotFloat", &["seed", "i64", "f16, bf16, f32"]),
+        _ if id.starts_with("2.bool_gradient") => ("GradientNotFloat", &["seed", "bool", "f16, bf16, f32"]),
+        _ if id.starts_with("5.dtype/int32") => {
+            ("GradientNotFloat", &["input 0 of `F`", "i32", "f16, bf16, f32"])
+        }
+        _ if id.starts_with("5.dtype/bool") => {
+            ("GradientNotFloat", &["input 0 of `F`", "bool", "f16, bf16, f32"])
+        }
+        "5.count/empty_tuple" => ("GradientCount", &["`F`", "0 gradients", "expected 1"]),
+        "5.count/extra_tensor" => ("GradientCount", &["`F`", "2 gradients", "expected 1"]),
+        "5.root_gradient/None" => ("SeedMissing", &["[2]", "output 0 of `F`"]),
+        "5.root_gradient/()" => {
+            ("Gradient", &["seed", "wrong shape for output 0 of `F`", "expected [2], got []"])
+        }
+        "5.root_gradient/(1,)" => ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [1]"]),
+        "5.root_gradient/(3,)" => ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [3]"]),
+        "5.root_gradient/(3,2)" => {
+            ("Gradient", &["wrong shape for output 0 of `F`", "expected [2], got [3, 2]"])
+        }
+        "5.downstream_shape/(3, 2)" => (
+            "Gradient",
+            &["input 0 of `Giver`", "wrong shape and dtype for output 0 of `F`", "f32 [2], got f16 [3, 2]"],
+        ),
+        "5.downstream_shape/(3,)" => (
+            "Gradient",
+            &["input 0 of `Giver`", "wrong shape and dtype for output 0 of `F`", "f32 [2], got f16 [3]"],
+        ),
+        _ if id.starts_with("5.shape/") => {
+            ("Gradient", &["input 0 of `F`", "wrong shape for a leaf", "expected ["])
+        }
+        "5.order/sum_to_runs_in_f16_before_cast_to_f32" => {
+            ("Gradient", &["input 0 of `F`", "wrong shape and dtype for a leaf", "f32 [2], got f16 [3, 2]"])
+        }
+        "6.return/tensor_hook_other_shape" => ("HookChanged", &["tensor hook of `F`", "[1]", "[2]"]),
+        "6.return/tensor_hook_f16" => ("HookChanged", &["tensor hook of `F`", "expected f32", "got f16"]),
+        "6.return/tensor_hook_bf16" => ("HookChanged", &["tensor hook of `F`", "expected f32", "got bf16"]),
+        _ if id.starts_with("6.return/tensor_hook_f64") => {
+            ("HookChanged", &["tensor hook of `F`", "expected f32", "got f64"])
+        }
+        "6.return/leaf_hook_f64" => ("HookChanged", &["tensor hook of", "expected f32", "got f64"]),
+        "6.return/prehook_f64" => ("HookChanged", &["prehook of `F`", "expected f32", "got f64"]),
+        "6.return/posthook_f64" => ("HookChanged", &["posthook of `F`", "expected f32", "got f64"]),
+        "6.return/prehook_wrong_count" => {
+            ("HookChanged", &["prehook of `F`", "expected 1 gradients", "got 2"])
+        }
+        "6.return/posthook_wrong_count" => {
+            ("HookChanged", &["posthook of `F`", "expected 1 gradients", "got 2"])
+        }
+        "6.post_accumulate_on_non_leaf" => {
+            ("NotALeaf", &["`register_post_accumulate_grad_hook`", "output 0 of `F`"])
+        }
+        "7.int_grad_dtype_backward" => ("DType", &["`set_grad_dtype`", "floating-point", "i32"]),
+        "10.retain/builtin_twice" => ("SavedFreed", &["`Mul`", "`retain_graph`"]),
+        _ if id.starts_with("10.retain/") => ("SavedFreed", &["backward of `F`", "`retain_graph`"]),
+        "15.exception_in_backward" => ("Custom", &["backward of `F`", "mine"]),
+        _ => return None,
+    };
+    Some((kind, words))
+}

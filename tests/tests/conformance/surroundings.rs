@@ -1,0 +1,165 @@
+//! Groups 10 and 15, as far as tensors that do not change can express them: views, saved tensors, several backwards.
+
+use gradpact::{
+    BackwardOptions, Context, DType, DynTensor, Error, GradDType, Gradients, Inputs, Outputs, Result,
+    backward, grad,
+};
+
+use crate::built_in;
+use crate::num::{self, Num};
+use crate::outcome::Outcome;
+use crate::probe::{Log, Probe, ones};
+use crate::row::{Row, grad_dtype};
+use crate::rules::{Rule, Way, admitted, carried};
+use crate::step::Step;
+
+const F32: GradDType = GradDType::Exactly(DType::F32);
+
+fn seed() -> Num {
+    Num::exactly(DType::F32, &[0.1, 0.2])
+}
+
+/// `10.input_as_is/…`, `10.returns_…` and `10.then_view/…`: outputs that share their values with the input.
+pub fn views(row: &Row) -> Step {
+    let (name, declared) = row.id["10.".len()..].rsplit_once('/').unwrap();
+    let declared = grad_dtype(declared).unwrap();
+    let log = Log::default();
+    let x = num::tensor(DType::F16, &[1.0, 2.0]).requiring_grad().unwrap();
+    let leaf = matches!(name, "input_as_is/leaf" | "returns_view_of_input" | "returns_detach");
+    let input = if leaf { x.clone() } else { built_in::same(&x).unwrap() };
+    let view = name == "then_view/y.view(2)";
+    let forward: fn(&DynTensor) -> Result<DynTensor> = match name {
+        "input_as_is/leaf" | "input_as_is/nonleaf" => |x| Ok(x.clone()),
+        "returns_view_of_input" => built_in::view,
+        "returns_detach" => |x| Ok(x.detach()),
+        "then_view/y.view(2)" => built_in::same,
+        other => panic!("{other}: no such case"),
+    };
+    let probe = Probe::new(&log, move |ctx, inputs| {
+        let y = forward(inputs.get(0)?)?;
+        ctx.set_output_grad_dtype(&[declared])?;
+        Ok(y.into())
+    });
+    let y = probe.on(&input).unwrap()[0].clone();
+    let y = if view { built_in::view(&y).unwrap() } else { y };
+    let result = y.backward_with(&seed().vector(), BackwardOptions::new());
+    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let outcome = |way| {
+        let between = match (view, way) {
+            (false, _) => GradDType::Any,
+            (true, Way::PyTorch) => GradDType::Exactly(DType::F16),
+            (true, Way::Ours) => carried(DType::F16, declared),
+        };
+        let received = admitted(way, &admitted(way, &seed(), between), declared);
+        Outcome::once(received.clone(), received.rounded(DType::F16))
+    };
+    Step::modelled(ours, row.measured(&[]), Rule::Carried, outcome(Way::Ours))
+        .understood(outcome(Way::PyTorch))
+}
+
+/// `10.same_tensor_returned_twice` and `10.input_returned_twice`.
+pub fn returned_twice(row: &Row) -> Step {
+    let log = Log::default();
+    let x = ones(DType::F16, 2);
+    let input = row.id == "10.input_returned_twice";
+    let forward = move |ctx: &mut Context, inputs: &Inputs<'_>| -> Result<Outputs> {
+        ctx.set_output_grad_dtype(&[F32, GradDType::Exactly(DType::F64)])?;
+        let t = inputs.get(0)?;
+        let t = if input { t.clone() } else { built_in::same(t)? };
+        Ok([t.clone(), t].into())
+    };
+    let outputs = Probe::new(&log, forward).backward(|_, grads| Ok(last(grads))).on(&x).unwrap();
+    let seeds = [0.1, 0.3].map(|value| num::tensor(DType::F32, &[value, value]));
+    let roots = [(&outputs[0], Some(&seeds[0])), (&outputs[1], Some(&seeds[1]))];
+    let result = backward(&roots, BackwardOptions::new());
+    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let second = Num::of(&seeds[1]).rounded(DType::F64);
+    let x_grad = Some(second.rounded(DType::F16));
+    let received = vec![vec![Some(Num::of(&seeds[0])), Some(second)]];
+    let by_rule = Outcome { received, x_grad, ..Outcome::default() };
+    Step::modelled(ours, row.measured(&[]), Rule::OutputsApart, by_rule)
+}
+
+/// The gradient of the second of two outputs.
+fn last(grads: Gradients) -> Gradients {
+    grads.into_iter().skip(1).collect()
+}
+
+/// `10.retain/…`: several backwards through one graph.
+pub fn retain(row: &Row) -> Step {
+    let log = Log::default();
+    let x = ones(DType::F32, 2);
+    let case = row.rest();
+    if case == "builtin_twice" {
+        let y = built_in::mul(&x, &x).unwrap();
+        let run = || {
+            y.backward_with(&seed().vector(), BackwardOptions::new())?;
+            y.backward_with(&seed().vector(), BackwardOptions::new())
+        };
+        let result = run();
+        return Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]));
+    }
+    let save = case != "twice_without_saved_tensors";
+    let probe = Probe::new(&log, move |ctx, inputs| {
+        ctx.set_output_grad_dtype(&[F32])?;
+        if save {
+            ctx.save_for_backward(inputs.get(0)?);
+        }
+        Ok(inputs.get(0)?.cast(DType::F16)?.into())
+    });
+    let probe = probe.backward(move |ctx, grads| {
+        if save {
+            ctx.saved_tensors()?;
+        }
+        Ok(built_in::doubled(grads[0].as_ref().unwrap())?.into())
+    });
+    let y = probe.on(&x).unwrap()[0].clone();
+    let first = BackwardOptions::new();
+    let first = if case.starts_with("retain_graph") { first.retain_graph() } else { first };
+    let run = || {
+        y.backward_with(&seed().vector(), first)?;
+        y.backward_with(&seed().vector(), BackwardOptions::new())
+    };
+    let result = run();
+    Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]))
+}
+
+/// `10.other_errors`, those that can be made here.
+pub fn other_errors(row: &Row) -> Step {
+    let x = ones(DType::F32, 2);
+    let constant = num::full(DType::F32, 1, 1.0);
+    assert!(matches!(constant.backward(), Err(Error::NoGraph(_))));
+    assert!(matches!(built_in::same(&x).unwrap().backward(), Err(Error::SeedMissing { .. })));
+    let sum = built_in::sum(&x).unwrap();
+    let unused = grad(&[(&sum, None)], &[&ones(DType::F32, 1)], BackwardOptions::new());
+    assert!(matches!(unused, Err(Error::Unreachable { position: 0, .. })));
+    Step::equal(Outcome::default(), row.measured(&[]))
+}
+
+/// Group 15: one Function, several gradients; a seed that somebody still holds; an error of the user's own.
+pub fn surroundings(row: &Row) -> Step {
+    let log = Log::default();
+    let single = row.id == "15.functional_call_same_node_many_backward";
+    let x = ones(DType::F32, if single { 1 } else { 2 });
+    let failing = row.id == "15.exception_in_backward";
+    let probe = Probe::cast(&log, DType::F16, Some(F32));
+    let probe = if failing { probe.backward(|_, _| Err(Error::custom("mine"))) } else { probe };
+    let y = probe.on(&x).unwrap()[0].clone();
+    let seeds = match row.id.as_str() {
+        "15.functional_call_same_node_many_backward" => {
+            [DType::F16, DType::F32, DType::F64].map(|dtype| Num::exactly(dtype, &[0.1])).to_vec()
+        }
+        "15.library_custom_op" => vec![Num::exactly(DType::F32, &[1e-9, 1e-9])],
+        "15.exception_in_backward" => vec![Num::exactly(DType::F32, &[1.0, 1.0])],
+        "15.aliasing/no_cast_needed" => vec![seed()],
+        other => panic!("{other}: no such case"),
+    };
+    let held: Vec<DynTensor> = seeds.iter().map(Num::vector).collect();
+    let options = BackwardOptions::new().retain_graph();
+    let result = held.iter().try_for_each(|seed| y.backward_with(seed, options));
+    for (seed, tensor) in seeds.iter().zip(&held) {
+        assert_eq!(&Num::of(tensor), seed, "a seed that the caller holds is left alone");
+    }
+    let leaf = (!failing).then_some(&x);
+    Step::equal(Outcome::of(&log, leaf).failing("backward", result), row.measured(&[]))
+}

@@ -1,0 +1,63 @@
+//! Gradients asked for by `grad`, also of tensors in the middle.
+
+use gradpact::{BackwardOptions, Error, grad};
+use gradpact_tests::lab::{Lab, Run, seen};
+use gradpact_tests::program::{Pick, Program};
+use gradpact_tests::reference::{Grad, Reference};
+use proptest::{prop_assert, prop_assert_eq};
+
+use crate::strategy::program_with_picks;
+use crate::{Verdict, agrees};
+
+super::on_every_engine! {
+    gradients_of_any_tensor_are_those_of_the_contract(11, 2500, program_with_picks()) => captured;
+    an_input_that_is_not_reached_is_an_error_unless_it_may_be(12, 1500, program_with_picks()) => unreached;
+}
+
+/// The variables that a case asks the gradients of.
+fn targets(reference: &Reference<'_>, picks: &[Pick]) -> Vec<usize> {
+    let tracked = reference.tracked();
+    let picks = picks.iter().filter(|_| !tracked.is_empty());
+    picks.map(|pick| tracked[pick.of(tracked.len())]).collect()
+}
+
+fn captured<E: Lab>((program, picks): &(Program, Vec<Pick>)) -> Verdict {
+    let (reference, run) = (Reference::new(program), Run::<E>::new(program)?);
+    let targets = targets(&reference, picks);
+    let inputs: Vec<_> = targets.iter().map(|&target| &run.variables[target]).collect();
+    let got = grad(&run.roots(), &inputs, BackwardOptions::new().allow_unused())?;
+    prop_assert_eq!(got.len(), targets.len());
+    for (got, &target) in got.iter().zip(&targets) {
+        let (got, expected) = (seen(got.as_ref())?, reference.gradient(target));
+        prop_assert!(agrees(&got, expected.as_ref()), "variable {target}: {got:?}, {expected:?}");
+    }
+    for variable in &run.variables {
+        prop_assert!(variable.grad().is_none(), "`grad` leaves the leaves alone");
+    }
+    Ok(())
+}
+
+fn unreached<E: Lab>((program, picks): &(Program, Vec<Pick>)) -> Verdict {
+    let (reference, run) = (Reference::new(program), Run::<E>::new(program)?);
+    let targets = targets(&reference, picks);
+    let inputs: Vec<_> = targets.iter().map(|&target| &run.variables[target]).collect();
+    let expected: Vec<Option<Grad>> = targets.iter().map(|&target| reference.gradient(target)).collect();
+    let strict = grad(&run.roots(), &inputs, BackwardOptions::new().retain_graph());
+    match (strict, expected.iter().position(Option::is_none)) {
+        (Ok(got), None) => prop_assert!(got.iter().all(Option::is_some)),
+        (Err(Error::Unreachable { position, .. }), Some(_)) => prop_assert!(expected[position].is_none()),
+        (got, expected) => prop_assert!(false, "{got:?} where {expected:?} is the first that is not reached"),
+    }
+    let zeros = grad(&run.roots(), &inputs, BackwardOptions::new().materialize_grads())?;
+    for ((got, expected), &target) in zeros.iter().zip(&expected).zip(&targets) {
+        let tensor = reference.variables().nth(target);
+        let zero = tensor.map(|tensor| Grad {
+            dtype: tensor.zero_dtype(),
+            values: vec![0.0; program.length],
+            certain: true,
+        });
+        let (got, expected) = (seen(got.as_ref())?, expected.clone().or(zero));
+        prop_assert!(agrees(&got, expected.as_ref()), "variable {target}: {got:?}, {expected:?}");
+    }
+    Ok(())
+}
