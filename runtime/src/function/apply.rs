@@ -58,7 +58,8 @@ impl<E: Engine> Forward<E> {
     fn run(function: &dyn Function<E>, inputs: &[Option<&DynTensor<E>>]) -> Result<Self> {
         let name = function.name();
         let recording = grad_mode::is_enabled();
-        let needs = inputs.iter().map(|input| recording && input.is_some_and(DynTensor::requires_grad)).collect();
+        let needs =
+            inputs.iter().map(|input| recording && input.is_some_and(DynTensor::requires_grad)).collect();
         let mut ctx = Context::new(name, needs);
         let outputs = run_forward(function, &mut ctx, inputs)?;
         let contracts = ctx.declarations.resolve(name, &outputs, inputs)?;

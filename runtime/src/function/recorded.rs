@@ -27,7 +27,11 @@ pub(super) struct Kept<E: Engine> {
 
 impl<E: Engine> Kept<E> {
     /// Files what a forward with these outputs has saved.
-    pub(super) fn new(ctx: Context<E>, outputs: &[DynTensor<E>], differentiable: &dyn Fn(usize) -> bool) -> Self {
+    pub(super) fn new(
+        ctx: Context<E>,
+        outputs: &[DynTensor<E>],
+        differentiable: &dyn Fn(usize) -> bool,
+    ) -> Self {
         let saved = match ctx.saved {
             Saved::Kept(tensors) => {
                 Some(tensors.into_iter().map(|t| SavedTensor::new(t, outputs, differentiable)).collect())

@@ -3,6 +3,8 @@
 //! Operands of different dtypes are promoted first, arrays of shape `[]` like any other. A scalar given as an `f64`
 //! adopts the array's dtype, but is not rounded to 8 or 16 bits: it takes part in the computation as an `f32`.
 
+use std::borrow::Cow;
+
 use super::compute::{Compute, Scratch, with_compute};
 use super::read::Reader;
 use super::real::Real;
@@ -22,22 +24,29 @@ pub(crate) fn broadcast_shape(operation: &'static str, lhs: &Shape, rhs: &Shape)
     })
 }
 
-fn view(array: &Array, shape: &Shape) -> Result<Array> {
-    if array.shape() == shape { Ok(array.clone()) } else { array.broadcast_to(shape) }
+fn view<'a>(array: Cow<'a, Array>, shape: &Shape) -> Result<Cow<'a, Array>> {
+    if array.shape() == shape { Ok(array) } else { array.broadcast_to(shape).map(Cow::Owned) }
 }
 
-/// Operands of equal shape that can be read as what `dtype` is computed in.
-fn operands(
+/// Operands of equal shape, and that shape.
+type Operands<'a> = (Cow<'a, Array>, Cow<'a, Array>, Shape);
+
+/// Operands that can be read as what `dtype` is computed in; as they are, wherever possible.
+fn operands<'a>(
     operation: &'static str,
-    lhs: &Array,
-    rhs: &Array,
+    lhs: &'a Array,
+    rhs: &'a Array,
     dtype: DType,
-) -> Result<(Array, Array, Shape)> {
+) -> Result<Operands<'a>> {
     let shape = broadcast_shape(operation, lhs.shape(), rhs.shape())?;
-    let operand = |array: &Array| {
+    let operand = |array: &'a Array| {
         // An integer is rounded to a small float before it is computed with, as in PyTorch; floats are read exactly.
         let small = dtype.accumulation() != dtype && dtype.is_float();
-        let array = if small && !array.dtype().is_float() { &array.cast(dtype)? } else { array };
+        let array = if small && !array.dtype().is_float() {
+            Cow::Owned(array.cast(dtype)?)
+        } else {
+            Cow::Borrowed(array)
+        };
         view(array, &shape)
     };
     Ok((operand(lhs)?, operand(rhs)?, shape))
@@ -45,7 +54,7 @@ fn operands(
 
 /// `function` of each pair, computed as `C` and rounded to `dtype`.
 fn zip<C: Compute>(
-    (lhs, rhs, shape): (Array, Array, Shape),
+    (lhs, rhs, shape): Operands<'_>,
     dtype: DType,
     function: impl Fn(C, C) -> C + Sync,
 ) -> Result<Array> {
@@ -207,10 +216,7 @@ pub(crate) fn compare(lhs: &Array, rhs: &Array, comparison: Comparison) -> Resul
     with_compute!(dtype, C => compare_in::<C>(operands, comparison))
 }
 
-fn compare_in<C: Compute + From<bool>>(
-    operands: (Array, Array, Shape),
-    comparison: Comparison,
-) -> Result<Array> {
+fn compare_in<C: Compute + From<bool>>(operands: Operands<'_>, comparison: Comparison) -> Result<Array> {
     match comparison {
         Comparison::Eq => zip(operands, DType::Bool, |a: C, b| C::from(a == b)),
         Comparison::Ne => zip(operands, DType::Bool, |a: C, b| C::from(a != b)),
@@ -231,7 +237,8 @@ pub(crate) fn choose(condition: &Array, lhs: &Array, rhs: &Array) -> Result<Arra
     let dtype = lhs.dtype().promote(rhs.dtype());
     let (lhs, rhs, shape) = operands(operation, lhs, rhs, dtype)?;
     let shape = broadcast_shape(operation, condition.shape(), &shape)?;
-    let (condition, lhs, rhs) = (view(condition, &shape)?, view(&lhs, &shape)?, view(&rhs, &shape)?);
+    let (condition, lhs, rhs) =
+        (view(Cow::Borrowed(condition), &shape)?, view(lhs, &shape)?, view(rhs, &shape)?);
     let readers = [Reader::new(&condition), Reader::new(&lhs), Reader::new(&rhs)];
     let buffer = with_compute!(dtype, C => {
         C::produce(dtype, shape.checked_len()?, &|start, out, scratch: &mut Scratch<C>| {

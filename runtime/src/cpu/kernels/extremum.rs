@@ -3,8 +3,8 @@
 use super::compute::{Compute, with_compute};
 use super::index::gather_along;
 use super::parallel::{PIECE, for_each_piece};
+use super::plan::{Plan, Split};
 use super::read::Reader;
-use super::reduce::{Plan, Split};
 use crate::cpu::array::Array;
 use crate::cpu::buffer::{Store, allocate};
 use crate::error::{Error, Result};
@@ -46,15 +46,21 @@ pub(crate) fn extreme(array: &Array, axes: Option<&[isize]>, keepdim: bool, whic
     if plan.count() == 0 {
         return Err(nothing_there(which.name(), array.shape()));
     }
-    let buffer = with_compute!(array.dtype(), C => {
-        // The least of all values: infinities as floats, the bounds as integers.
-        let start = match which {
-            Extreme::Max => <C as crate::dtype::Element>::from_f64(f64::NEG_INFINITY),
-            Extreme::Min => <C as crate::dtype::Element>::from_f64(f64::INFINITY),
-        };
-        C::store(array.dtype(), plan.fold(start, |best, next| if which.beats(next, best) { next } else { best })?)?
-    });
+    let buffer = with_compute!(array.dtype(), C => C::store(array.dtype(), fold::<C>(&plan, which)?)?);
     Ok(Array::from_buffer(buffer, plan.shape().clone()))
+}
+
+/// Starts from the least of all values: infinities as floats, the bounds as integers.
+fn fold<C: Compute>(plan: &Plan, which: Extreme) -> Result<Vec<C>> {
+    // One comparison a closure, so that the compiler vectorizes them. A NaN stays: nothing is greater or less.
+    match which {
+        Extreme::Max => {
+            plan.fold(C::from_f64(f64::NEG_INFINITY), |best, x| if x > best || x.is_nan() { x } else { best })
+        }
+        Extreme::Min => {
+            plan.fold(C::from_f64(f64::INFINITY), |best, x| if x < best || x.is_nan() { x } else { best })
+        }
+    }
 }
 
 /// Where along `axis` (`None`: in row-major order) the largest or smallest element is, the first of equals; `i64`.

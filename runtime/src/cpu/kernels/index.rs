@@ -4,8 +4,8 @@
 
 use super::compute::{Compute, add_to, with_compute};
 use super::parallel::{PIECE, for_each_piece};
+use super::plan::Split;
 use super::read::Reader;
-use super::reduce::Split;
 use crate::cpu::array::Array;
 use crate::cpu::buffer::{Store, allocate, with_store, with_type};
 use crate::dtype::DType;

@@ -175,8 +175,16 @@ macro_rules! float_product {
 }
 float_product!(f32 f64);
 
-/// Below so many multiplications another thread costs more than it brings.
-const PARALLEL: usize = 1 << 18;
+/// Whether so many multiplications are worth spreading over threads.
+#[cfg(feature = "rayon")]
+fn parallelism(work: usize) -> gemm::Parallelism {
+    if work >= 1 << 18 { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None }
+}
+
+#[cfg(not(feature = "rayon"))]
+fn parallelism(_: usize) -> gemm::Parallelism {
+    gemm::Parallelism::None
+}
 
 #[allow(unsafe_code, reason = "the only interface of the `gemm` crate takes pointers")]
 fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one: C) {
@@ -186,11 +194,7 @@ fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one
         && rhs.rows == k
         && Some(out.len()) == m.checked_mul(n);
     assert!(fits, "a matrix reaches past its elements");
-    let parallelism = match m.saturating_mul(k).saturating_mul(n) {
-        #[cfg(feature = "rayon")]
-        work if work >= PARALLEL => gemm::Parallelism::Rayon(0),
-        _ => gemm::Parallelism::None,
-    };
+    let parallelism = parallelism(m.saturating_mul(k).saturating_mul(n));
     let stride = |stride: usize| stride as isize;
     // SAFETY: every element that shapes and strides name exists, as was just checked; `out` is exclusive, so it overlaps
     // neither operand; `C` is `f32` or `f64`, which the crate has kernels for.

@@ -13,6 +13,7 @@ mod extremum;
 mod index;
 mod matmul;
 mod parallel;
+mod plan;
 mod read;
 mod real;
 mod reduce;

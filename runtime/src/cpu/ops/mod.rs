@@ -1,6 +1,6 @@
 //! Operations with gradients on the CPU engine: a file for each family. Each operation is a Function like the user's.
 //!
-//! An operation has a method on [`DynTensor`], where the arithmetic promotes dtypes, and a twin on [`Tensor`], which asks
+//! An operation has a method on [`DynTensor`], where the arithmetic promotes dtypes, and a twin on [`Tensor`](crate::Tensor), which asks
 //! for equal storage dtypes and tells the gradient dtype of the result in its type.
 
 mod activation;
