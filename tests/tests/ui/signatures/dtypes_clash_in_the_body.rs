@@ -7,7 +7,7 @@ struct Silu;
 impl Op for Silu {
     type Inputs = Tensor<f32>;
     fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
-    fn backward(&self, ctx: &Context, grad: Value<f32>) -> Result<Value<f32>> { grad.mul(&ctx.saved::<Value<f16>>()?) }
+    fn backward(&self, ctx: &Context, grad: Value<f32>) -> Result<Value<f32>> { let x: Value<f16> = ctx.saved()?; grad.mul(&x) }
 }
 
 fn main() {}
