@@ -36,7 +36,7 @@ fn an_annotated_function_keeps_its_contract_on_another_engine() {
     let x = leaf(&[3.0]);
     let y: Tensor<f16, f32, Toy> = Square.apply(&x).unwrap();
     assert_eq!(y.dtype(), DType::F16);
-    assert_eq!(y.grad_dtype(), Some(gradpact::GradDType::Exactly(DType::F32)));
+    assert_eq!(y.grad_dtype(), Some(GradDType::Exactly(DType::F32)));
     let seed = toy::tensor(DType::F32, &[1e-10]);
     y.as_dyn().backward_with(&seed, BackwardOptions::new()).unwrap();
     assert_eq!(values(&x.as_dyn().grad().unwrap()), [f64::from(6.0 * 1e-10_f32)]);

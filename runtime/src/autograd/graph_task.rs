@@ -199,9 +199,6 @@ impl<'g, E: Engine> GraphTask<'g, E> {
                 _ => {}
             }
         }
-                _ => {}
-            }
-        }
         Ok(())
     }
 
