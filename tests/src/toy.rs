@@ -107,6 +107,10 @@ impl Function<Toy> for Mul {
         let grad = grads[0].as_ref().ok_or_else(|| Error::custom("grads are materialized"))?;
         Ok([mul(grad, ctx.saved_tensor(1)?)?, mul(grad, ctx.saved_tensor(0)?)?].into())
     }
+
+    fn is_built_in(&self) -> bool {
+        true
+    }
 }
 
 /// `a · b`.
@@ -133,6 +137,10 @@ impl Function<Toy> for Add {
 
     fn backward(&self, _: &Context<Toy>, grads: Gradients<Toy>) -> Result<Gradients<Toy>> {
         Ok([grads[0].clone(), grads[0].clone()].into())
+    }
+
+    fn is_built_in(&self) -> bool {
+        true
     }
 }
 

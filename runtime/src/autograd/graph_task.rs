@@ -169,7 +169,8 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     ///
     /// Runs the backward of one node, with the hooks before and after it, and sends on what it returns.
     fn step(&mut self, node: &'g NodeRef<E>, mut grads: Gradients<E>) -> Result<()> {
-        if !node.step().is_user_code() && grads.iter().all(Option::is_none) {
+        let arrived = grads.iter().any(Option::is_some);
+        if !node.step().is_user_code() && !arrived {
             node.next_edges().iter().filter_map(Origin::edge).for_each(|edge| self.send_undefined(edge));
             return Ok(());
         }
@@ -191,7 +192,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             match (grad, origin) {
                 (Some(grad), Origin::Edge(edge)) => self.send(edge, grad)?,
                 (None, Origin::Edge(edge)) => {
-                    if self.needed.as_ref().is_some_and(|needed| needed.wants(edge)) {
+                    if arrived && self.needed.as_ref().is_some_and(|needed| needed.wants(edge)) {
                         self.withheld.push((node, position));
                     }
                     self.send_undefined(edge);

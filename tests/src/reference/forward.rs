@@ -13,8 +13,9 @@ impl<'p> Reference<'p> {
     /// Runs a program forward.
     pub fn new(program: &'p Program) -> Self {
         let (tensors, variables, nodes) = (Vec::new(), Vec::new(), Vec::new());
-        let gradients = RefCell::new(HashMap::new());
-        let mut reference = Self { program, tensors, variables, nodes, seeds: Vec::new(), gradients };
+        let (gradients, visited) = (RefCell::new(HashMap::new()), RefCell::new(HashMap::new()));
+        let mut reference =
+            Self { program, tensors, variables, nodes, seeds: Vec::new(), gradients, visited };
         for leaf in &program.leaves {
             let contract = leaf.tracked.map(|tracked| match tracked {
                 LeafGrad::Default => (GradDType::Exactly(leaf.dtype), Source::Default),

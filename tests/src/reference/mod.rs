@@ -61,6 +61,7 @@ pub struct Reference<'p> {
     nodes: Vec<Node>,
     seeds: Vec<(usize, Grad)>,
     gradients: RefCell<HashMap<usize, Option<Grad>>>,
+    visited: RefCell<HashMap<usize, bool>>,
 }
 
 /// What the backward of a step was given: a gradient for each output.
@@ -110,12 +111,28 @@ impl Reference<'_> {
         gradient
     }
 
-    /// The gradients of a node's outputs; `None` if none arrived, so that it does not run.
+    /// Whether a node's backward runs: a root is one of its outputs, or went into a node that runs, whether that one
+    /// returns a gradient for it or none.
+    fn is_visited(&self, node: &Node) -> bool {
+        if let Some(&known) = self.visited.borrow().get(&node.step) {
+            return known;
+        }
+        let reached = |output: &usize| {
+            let is_root = self.seeds.iter().any(|(root, _)| root == output);
+            let mut uses = self.nodes.iter().filter(|other| other.inputs.contains(&Some(*output)));
+            self.tensors[*output].contract.is_some() && (is_root || uses.any(|other| self.is_visited(other)))
+        };
+        let visited = node.outputs.iter().any(reached);
+        self.visited.borrow_mut().insert(node.step, visited);
+        visited
+    }
+
+    /// The gradients of a node's outputs; `None` if it does not run.
     fn received_by(&self, node: &Node) -> Option<Received> {
-        let mut received: Received = node.outputs.iter().map(|&output| self.gradient_of(output)).collect();
-        if received.iter().all(Option::is_none) {
+        if !self.is_visited(node) {
             return None;
         }
+        let mut received: Received = node.outputs.iter().map(|&output| self.gradient_of(output)).collect();
         if let Step::Custom(Custom { materializes: true, .. }) = &self.program.steps[node.step] {
             for (grad, &output) in received.iter_mut().zip(&node.outputs) {
                 let dtype = self.tensors[output].zero_dtype();

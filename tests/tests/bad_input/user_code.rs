@@ -61,11 +61,11 @@ fn an_error_of_an_operation_inside_a_function_names_both() {
     let other = wide.clone();
     let forward = Probe::identity().forward(move |_, inputs| Ok(mul(inputs.get(0)?, &other)?.into()));
     let error = forward.on(&[&x]).unwrap_err();
-    says(&error, &["in forward of `Probe`", "in forward of `ToyMul`", "[1]", "[2]"]);
+    says(&error, &["in forward of `Probe`", "`zip`", "[1]", "[2]"]);
     let backward =
         Probe::identity().backward(move |_, grads| Ok(mul(grads[0].as_ref().unwrap(), &wide)?.into()));
     let error = backward.on(&[&x]).unwrap().backward().unwrap_err();
-    says(&error, &["in backward of `Probe`", "in forward of `ToyMul`"]);
+    says(&error, &["in backward of `Probe`", "`zip`", "[1]", "[2]"]);
     assert!(matches!(error.root(), Error::Shape { .. }));
     still_works(&x);
 }
