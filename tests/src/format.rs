@@ -49,9 +49,45 @@ fn round_float(exponent: i32, fraction: i32, value: f64) -> f64 {
     }
 }
 
-/// `2^exponent`, exactly.
+/// `2^exponent`, exactly, down to the smallest subnormal.
 pub fn power(exponent: i32) -> f64 {
-    2.0_f64.powi(exponent)
+    // Not `powi`, which divides by the inverse power, and that overflows where the result would be subnormal.
+    f64::from_bits(if exponent < -1022 { 1 << (exponent + 1074) } else { ((exponent + 1023) as u64) << 52 })
+}
+
+/// The stored bits of a value that the dtype holds exactly; of a NaN all ones but the sign.
+///
+/// # Panics
+/// If it does not hold it.
+pub fn stored_bits(dtype: DType, value: f64) -> u64 {
+    let (exponent, fraction) = match bits(dtype) {
+        Some((11, _)) => return value.to_bits(),
+        None => return value as i64 as u64,
+        Some(format) => format,
+    };
+    let width = 8 * dtype.size_in_bytes() as i32;
+    if value.is_nan() {
+        return (1 << (width - 1)) - 1;
+    }
+    let sign = u64::from(value.is_sign_negative()) << (width - 1);
+    if value.is_infinite() {
+        // An exponent field of ones and a fraction of zeros.
+        return sign | ((1 << (width - 1)) - (1 << fraction));
+    }
+    assert_eq!(round(dtype, value), value, "{value} is not a value of {dtype}");
+    let lowest = 2 - (1 << (exponent - 1));
+    let leading = if value == 0.0 { lowest } else { floor_log2(value).max(lowest) };
+    let significand = (value.abs() / power(leading - fraction)) as u64;
+    // A normal number's leading one carries into the exponent field, whose lowest value is 1; a subnormal has none.
+    sign | (significand + (((leading - lowest) as u64) << fraction))
+}
+
+/// A sum formed in `dtype`, rounded at every step; of nothing it is zero.
+pub fn sum_in(dtype: DType, terms: &[f64]) -> f64 {
+    // The sum of two values of f32 or a narrower dtype, rounded to f64 first, then to that dtype, is rounded as if once:
+    // f64 has more than twice as many bits (Figueroa 1995).
+    let (first, rest) = terms.split_first().unwrap_or((&0.0, &[]));
+    rest.iter().fold(*first, |sum, term| round(dtype, sum + term))
 }
 
 /// The exponent of the leading bit of a number that is not zero.
@@ -125,6 +161,20 @@ mod tests {
             (DType::I8, 129.9, -127.0),
         ] {
             assert_eq!(round(dtype, value), expected, "{value} as {dtype}");
+        }
+    }
+
+    #[test]
+    fn stored_bits_are_those_of_the_format() {
+        for (dtype, value, expected) in [
+            (DType::F16, 1.0, 0x3c00),
+            (DType::F16, power(-24), 1),
+            (DType::F16, f64::NEG_INFINITY, 0xfc00),
+            (DType::F32, -0.0, 0x8000_0000),
+            (DType::F32, f64::from(0.1_f32), 0x3dcc_cccd),
+            (DType::F8E4M3, 448.0, 0x7e),
+        ] {
+            assert_eq!(stored_bits(dtype, value), expected, "{value} as {dtype}");
         }
     }
 

@@ -1,8 +1,7 @@
 //! What the tests share: a second, tiny engine that has nothing in common with the embedded one; random programs to run
-//! on both, and a reference that says by plain recursion what their gradients are; exact rounding; small helpers.
+//! on both, and a reference that says by plain recursion what their gradients are; small helpers.
 
 pub mod compiler;
-pub mod exact;
 pub mod format;
 pub mod lab;
 pub mod program;

@@ -1,7 +1,7 @@
 //! A5 and A6: sums of gradients, how wide they are and what they must not depend on.
 
 use gradpact::prelude::*;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 use crate::support::{Custom, FLOATS, Seen, grad, leaf, leaf_in, of, options, send, values};
 
@@ -18,7 +18,7 @@ fn o_26_many_small_gradients_do_not_stall() {
     assert_eq!(total(Some(GradDType::Exactly(DType::F32))), (DType::F32, vec![0.999_450_683_593_75]));
     assert_eq!(total(Some(GradDType::Exactly(DType::F64))), (DType::F64, vec![0.999_450_683_593_75]));
     // In one backward even a bf16 sum is formed in f32 and rounded once.
-    let rounded = exact::round(DType::BF16, 0.999_450_683_593_75);
+    let rounded = format::round(DType::BF16, 0.999_450_683_593_75);
     assert_eq!(total(None), (DType::BF16, vec![rounded]));
     assert_eq!(total(Some(GradDType::Any)), (DType::BF16, vec![rounded]), "any: all that came are bf16");
 
@@ -45,7 +45,7 @@ fn o_27_an_intermediate_gradient_is_not_parked_in_the_values_dtype() {
         // Through an operation that works in the storage dtype, too.
         let z = y.add(&of(storage, &[0.0])).unwrap();
         send(&[(&z, &of(DType::F32, &[1e-6]))], options()).unwrap();
-        let expected = exact::round(DType::F32, 1000.0 * exact::round(DType::F32, 1e-6));
+        let expected = format::round(DType::F32, 1000.0 * format::round(DType::F32, 1e-6));
         assert_eq!(grad(&x), (DType::F32, vec![expected]), "{storage}");
         assert!((expected - 0.001_000_000_047_5).abs() < 1e-13);
     }

@@ -1,13 +1,13 @@
 //! A8: range and rounding of the conversion itself.
 
 use gradpact::prelude::*;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 use crate::support::{Custom, FLOATS, Seen, grad, leaf, leaf_in, of, options, scalar, values};
 
 #[test]
 fn o_39_a_chain_of_small_factors_underflows_only_where_it_was_declared_narrow() {
-    let factor = exact::round(DType::F16, 0.01);
+    let factor = format::round(DType::F16, 0.01);
     assert_eq!(factor, 0.010_002_136_230_468_75);
     let run = |gradient: DType| {
         let seen = Seen::default();
@@ -32,7 +32,7 @@ fn o_39_a_chain_of_small_factors_underflows_only_where_it_was_declared_narrow() 
         assert_eq!(seen.last(0).0, gradient);
         grad(&x)
     };
-    let product = |dtype| (0..4).fold(1.0, |grad, _| exact::round(dtype, grad * factor));
+    let product = |dtype| (0..4).fold(1.0, |grad, _| format::round(dtype, grad * factor));
     assert_eq!(run(DType::F16), (DType::F16, vec![0.0]));
     assert_eq!(run(DType::F32), (DType::F32, vec![product(DType::F32)]));
     assert_eq!(run(DType::F64), (DType::F64, vec![factor.powi(4)]));
@@ -67,7 +67,7 @@ fn o_40_a_norm_that_narrows_last_has_a_finite_value_and_a_gradient() {
     let norm = Norm.apply(&x).unwrap();
     assert_eq!(norm.item().unwrap(), f16::from_f32(300.0));
     norm.backward().unwrap();
-    let third = exact::round(DType::F32, 1.0 / 3.0) as f32;
+    let third = format::round(DType::F32, 1.0 / 3.0) as f32;
     assert_eq!(x.grad().unwrap().to_vec().unwrap(), [third; 9]);
 }
 
@@ -92,7 +92,7 @@ fn o_41_conversions_round_to_nearest_even_and_keep_subnormals() {
                 // One element, and enough of them for every path that a kernel may have.
                 for count in [1, 7, 1000] {
                     let cast = of(from, &vec![sign * value; count]).cast(dtype).unwrap();
-                    let expected = exact::bits(DType::F64, sign * expected);
+                    let expected = format::stored_bits(DType::F64, sign * expected);
                     assert!(values(&cast).iter().all(|v| v.to_bits() == expected), "{value} {from}→{dtype}");
                 }
             }
@@ -110,10 +110,10 @@ fn o_41_every_conversion_between_floats_is_the_exact_one() {
     samples.retain(|v| !v.is_nan());
     for from in FLOATS {
         let source = of(DType::F64, &samples).cast(from).unwrap();
-        let exact_source: Vec<f64> = samples.iter().map(|&v| exact::round(from, v)).collect();
+        let exact_source: Vec<f64> = samples.iter().map(|&v| format::round(from, v)).collect();
         assert!(same_bits(&values(&source), &exact_source), "f64 to {from}");
         for to in FLOATS {
-            let exact: Vec<f64> = exact_source.iter().map(|&v| exact::round(to, v)).collect();
+            let exact: Vec<f64> = exact_source.iter().map(|&v| format::round(to, v)).collect();
             assert!(same_bits(&values(&source.cast(to).unwrap()), &exact), "{from} to {to}");
         }
     }
@@ -131,8 +131,8 @@ fn o_41_admission_uses_the_same_conversion() {
             let y = Custom::store("Layer", DType::F32, Some(GradDType::Exactly(to)), &seen).on(&[&x]);
             y.sum().unwrap().mul(&scalar(DType::F64, value)).unwrap().backward().unwrap();
             // The factor is f64, so is the gradient; the sum's edge asks for f32 or wider.
-            let carried = exact::round(exact::widest(DType::F32, to), value);
-            assert_eq!(seen.last(0), (to, vec![exact::round(to, carried)]), "{value}");
+            let carried = format::round(format::meeting(DType::F32, to), value);
+            assert_eq!(seen.last(0), (to, vec![format::round(to, carried)]), "{value}");
         }
     }
 }

@@ -74,7 +74,7 @@ trait MaxWith {
 
 impl MaxWith for GradDType {
     fn max_with(self, storage: DType) -> Self {
-        self.dtype().map_or(Self::Any, |dtype| Self::Exactly(gradpact_tests::exact::widest(dtype, storage)))
+        self.dtype().map_or(Self::Any, |dtype| Self::Exactly(gradpact_tests::format::meeting(dtype, storage)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A2 and A3: dtypes that clash inside backward, and bodies that run in another dtype than asked for.
 
 use gradpact::prelude::*;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 use crate::support::{Custom, Seen, grad, leaf, leaf_in, of, options, values};
 
@@ -84,7 +84,7 @@ fn o_09_a_gradient_of_another_dtype_than_the_inputs_is_converted_or_refused_with
             Custom::new("Layer", forward, move |_, _| Ok(of(returned, &[0.1]).into())).on(&[&x])
         };
         layer().backward_with(&of(DType::F64, &[1.0]), options()).unwrap();
-        let expected = exact::round(dtype, exact::round(returned, 0.1));
+        let expected = format::round(dtype, format::round(returned, 0.1));
         assert_eq!(grad(&x), (dtype, vec![expected]), "{returned} for {dtype}");
 
         let strict = layer().backward_with(&of(DType::F64, &[1.0]), options().strict());
@@ -172,8 +172,8 @@ fn o_12_a_constant_takes_the_dtype_of_what_it_meets() {
         assert_eq!((y.dtype(), values(&y)), (DType::F16, vec![2.0, -0.899_902_343_75]));
         y.sum().unwrap().backward().unwrap();
         // The gradient is formed in the wider of f16 and what the leaf asks for, and rounded to that.
-        let formed = exact::round(exact::widest(DType::F16, gradient), 0.9);
-        assert_eq!(grad(&x), (gradient, vec![2.0, exact::round(gradient, formed)]));
+        let formed = format::round(format::meeting(DType::F16, gradient), 0.9);
+        assert_eq!(grad(&x), (gradient, vec![2.0, format::round(gradient, formed)]));
     }
 }
 
@@ -221,5 +221,5 @@ fn o_17_the_body_sees_its_input_as_it_was_given() {
     let x = Tensor::<f64>::scalar(0.1).requiring_grad().unwrap();
     let y = Looks(seen.clone()).apply(&x).unwrap();
     assert_eq!(seen.last(0), (DType::F64, vec![0.1]));
-    assert_eq!(values(y.as_dyn()), [exact::round(DType::F16, 0.1)]);
+    assert_eq!(values(y.as_dyn()), [format::round(DType::F16, 0.1)]);
 }

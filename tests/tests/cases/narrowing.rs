@@ -1,7 +1,7 @@
 //! A1: an incoming gradient silently rounded to the output's storage dtype.
 
 use gradpact::prelude::*;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 use crate::support::{Custom, FLOATS, Seen, grad, leaf, leaf_in, of, options, scalar, send, values};
 
@@ -73,7 +73,8 @@ fn o_02_every_storage_dtype_goes_with_every_gradient_dtype() {
         // At 1/4 everything is exact in every dtype.
         assert_eq!(gradient_of_square::<D, G>(0.25, 0.5), 0.25, "{} with {}", D::DTYPE, G::DTYPE);
         // And where the gradient is tiny, only its own dtype counts.
-        let expected = exact::round(G::DTYPE, 2.0 * 2_f64.powi(-5) * exact::round(G::DTYPE, 2_f64.powi(-20)));
+        let expected =
+            format::round(G::DTYPE, 2.0 * 2_f64.powi(-5) * format::round(G::DTYPE, 2_f64.powi(-20)));
         let got = gradient_of_square::<D, G>(2_f64.powi(-5), 2_f64.powi(-20));
         assert_eq!(got, expected, "{} with {}", D::DTYPE, G::DTYPE);
     }
@@ -156,9 +157,9 @@ fn o_05_a_weight_gradient_is_formed_wide_not_widened_after_rounding() {
 #[test]
 fn the_values_of_these_cases_are_what_exact_arithmetic_says() {
     for (dtype, value, rounded) in TOO_LONG {
-        assert_eq!(exact::round(dtype, value), rounded);
+        assert_eq!(format::round(dtype, value), rounded);
     }
     for dtype in FLOATS {
-        assert_eq!(values(&scalar(dtype, 0.1)), [exact::round(dtype, 0.1)]);
+        assert_eq!(values(&scalar(dtype, 0.1)), [format::round(dtype, 0.1)]);
     }
 }

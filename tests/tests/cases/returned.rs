@@ -1,7 +1,7 @@
 //! A4: gradients returned, stored or viewed in the wrong dtype for their input.
 
 use gradpact::prelude::*;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 use crate::support::{Custom, FLOATS, Seen, grad, leaf, leaf_in, of, options, send, values};
 
@@ -58,7 +58,7 @@ fn o_19_a_gradient_of_another_dtype_is_never_stored() {
             let forward = |_: &mut Context, inputs: &Inputs<'_>| Ok(inputs.get(0)?.clone().into());
             let y = Custom::new("Times", forward, times).on(&[&x]);
             y.backward_with(&of(dtype, &[1.0]), options()).unwrap();
-            let expected = exact::round(dtype, exact::round(constant, 0.1));
+            let expected = format::round(dtype, format::round(constant, 0.1));
             assert_eq!(grad(&x), (dtype, vec![expected]), "{constant} for {dtype}");
         }
     }
@@ -100,7 +100,7 @@ fn o_20_inputs_of_two_dtypes_get_gradients_of_two_dtypes() {
             let (x, s) = (leaf(a, &[1.0; 9]), leaf(b, &[2.0]));
             x.mul(&s).unwrap().sum().unwrap().backward().unwrap();
             assert_eq!(grad(&x), (a, vec![2.0; 9]), "{a} with {b}");
-            assert_eq!(grad(&s), (b, vec![exact::round(b, 9.0)]), "{a} with {b}");
+            assert_eq!(grad(&s), (b, vec![format::round(b, 9.0)]), "{a} with {b}");
         }
     }
 }
@@ -156,10 +156,10 @@ fn o_25_a_gradient_may_be_declared_narrower_than_the_storage() {
             let y = Custom::store("Compressed", storage, Some(GradDType::Exactly(declared)), &seen).on(&[&x]);
             // Declared narrowing is not silent: the strict policy has nothing against it.
             y.backward_with(&of(DType::F32, &[0.1]), options().strict()).unwrap();
-            let expected = exact::round(declared, exact::round(DType::F32, 0.1));
+            let expected = format::round(declared, format::round(DType::F32, 0.1));
             assert_eq!(seen.last(0), (declared, vec![expected]), "{storage}");
             assert_eq!(grad(&x), (declared, vec![expected]));
         }
     }
-    assert_eq!(exact::round(DType::BF16, 0.1), 0.100_097_656_25);
+    assert_eq!(format::round(DType::BF16, 0.1), 0.100_097_656_25);
 }

@@ -1,7 +1,7 @@
 //! A16: forward and backward written by hand, with a declaration for each output.
 
 use gradpact::prelude::*;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 use crate::support::{Seen, of, options, values};
 
@@ -62,9 +62,9 @@ fn o_65_each_output_decides_about_its_own_gradient() {
         let seed = of(sent, &[0.1]);
         let roots = [(a.as_dyn(), Some(&seed)), (b.as_dyn(), Some(&seed))];
         gradpact::backward(&roots, options()).unwrap();
-        let came = exact::round(sent, 0.1);
+        let came = format::round(sent, 0.1);
         assert_eq!(seen.last(0), (sent, vec![came]));
-        assert_eq!(seen.last(1), (DType::F16, vec![exact::round(DType::F16, came)]));
+        assert_eq!(seen.last(1), (DType::F16, vec![format::round(DType::F16, came)]));
     }
-    assert_eq!(exact::round(DType::F16, 0.1), 0.099_975_585_937_5);
+    assert_eq!(format::round(DType::F16, 0.1), 0.099_975_585_937_5);
 }

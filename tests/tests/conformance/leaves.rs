@@ -10,7 +10,7 @@ use crate::row::{Row, grad_dtype};
 use crate::rules::{Rule, Way, admitted, carried};
 use crate::step::Step;
 use crate::sums::summed;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 const F16: GradDType = GradDType::Exactly(DType::F16);
 const F32: GradDType = GradDType::Exactly(DType::F32);
@@ -147,6 +147,6 @@ pub(crate) fn two_consumers(row: &Row) -> Step {
     let (a, b) = (cast(), cast());
     let seeds = [1.0, 2_f64.powi(-20)].map(|seed| num::tensor(DType::F32, &[seed]));
     let result = backward(&[(&a, Some(&seeds[0])), (&b, Some(&seeds[1]))], BackwardOptions::new());
-    assert_eq!(exact::sum_in(DType::F32, &[2_f64.powi(-20), 1.0]), 1.0 + 2_f64.powi(-20));
+    assert_eq!(format::sum_in(DType::F32, &[2_f64.powi(-20), 1.0]), 1.0 + 2_f64.powi(-20));
     Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]))
 }

@@ -6,7 +6,7 @@ use gradpact::cpu::Array;
 use gradpact::{DType, DynTensor, Element, Shape, bf16, f8e4m3, f8e5m2, f16};
 use serde_json::Value;
 
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 /// The dtype of a PyTorch name; `None` where we have none like it.
 pub(crate) fn dtype(name: &str) -> Option<DType> {
@@ -61,7 +61,10 @@ impl Num {
 
     /// These values, each rounded once by exact arithmetic.
     pub(crate) fn exactly(dtype: DType, values: &[f64]) -> Self {
-        Self { dtype, bits: values.iter().map(|&v| exact::bits(dtype, exact::round(dtype, v))).collect() }
+        Self {
+            dtype,
+            bits: values.iter().map(|&v| format::stored_bits(dtype, format::round(dtype, v))).collect(),
+        }
     }
 
     /// The numbers of a measured case; `None` if they are of a dtype that we do not have.

@@ -3,7 +3,7 @@
 use gradpact::{DType, GradDType};
 
 use crate::num::Num;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 /// A rule of ours that PyTorch does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,6 +108,6 @@ pub(crate) fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
 pub(crate) fn carried(storage: DType, input: GradDType) -> GradDType {
     match input {
         GradDType::Any => GradDType::Any,
-        GradDType::Exactly(dtype) => GradDType::Exactly(exact::widest(storage, dtype)),
+        GradDType::Exactly(dtype) => GradDType::Exactly(format::meeting(storage, dtype)),
     }
 }

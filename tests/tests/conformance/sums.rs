@@ -8,7 +8,7 @@ use crate::probe::{Giver, Log, Probe, ones};
 use crate::row::Row;
 use crate::rules::{Rule, Way, admitted};
 use crate::step::Step;
-use gradpact_tests::exact;
+use gradpact_tests::format;
 
 /// The sum of gradients that arrive in this order, by our rules.
 pub(crate) fn summed(arriving: &[Num], contract: GradDType) -> Num {
@@ -17,10 +17,10 @@ pub(crate) fn summed(arriving: &[Num], contract: GradDType) -> Num {
         return single.clone();
     }
     let dtypes = admitted.iter().map(|num| num.dtype);
-    let dtype = contract.dtype().or_else(|| dtypes.reduce(exact::widest)).unwrap();
-    let wide = exact::widest(dtype, DType::F32);
+    let dtype = contract.dtype().or_else(|| dtypes.reduce(format::meeting)).unwrap();
+    let wide = format::meeting(dtype, DType::F32);
     let terms: Vec<f64> = admitted.iter().map(|num| num.values()[0]).collect();
-    Num::exactly(dtype, &[exact::sum_in(wide, &terms)])
+    Num::exactly(dtype, &[format::sum_in(wide, &terms)])
 }
 
 /// Group 3: consumers of one output, each sending a gradient of its own. The last one created sends first.
