@@ -46,7 +46,7 @@ fn dequantize(q: &Tensor<i8, f32>, step: f64) -> Result<Tensor<f32>> {
 
 fn main() -> Result<()> {
     let step = 0.05;
-    let x = Tensor::<f32>::from_vec(vec![-0.26, 0.0, 0.52, 3.14159, 100.0], [5])?.requiring_grad()?;
+    let x = Tensor::<f32>::from_vec(vec![-0.26, 0.0, 0.52, 3.16, 100.0], [5])?.requiring_grad()?;
     let q = Quantize { step }.apply(&x)?;
     println!("{q}\n");
     let y = dequantize(&q, step)?;

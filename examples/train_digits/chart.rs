@@ -12,7 +12,7 @@ const COLORS: [RGBColor; 4] =
 type Drawing<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 /// Writes the chart of `runs` to `path`.
-pub fn write(runs: &[Run], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn write(runs: &[Run], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let root = SVGBackend::new(path, (1100, 460)).into_drawing_area();
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(550);

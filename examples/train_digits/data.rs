@@ -5,15 +5,15 @@ use std::io::Read;
 use gradpact::prelude::*;
 
 /// Images and labels, ready for a network that reads half precision.
-pub struct Digits {
+pub(crate) struct Digits {
     /// `[images, 64]`, pixel values between 0 and 1.
-    pub images: Tensor<f16, f32>,
+    pub(crate) images: Tensor<f16, f32>,
     /// `[images]`.
-    pub labels: Tensor<i64>,
+    pub(crate) labels: Tensor<i64>,
 }
 
 /// Splits the data: every fifth image is kept for testing.
-pub fn load() -> Result<(Digits, Digits), Box<dyn std::error::Error>> {
+pub(crate) fn load() -> Result<(Digits, Digits), Box<dyn std::error::Error>> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(&include_bytes!("../data/digits.csv.gz")[..]).read_to_string(&mut text)?;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());

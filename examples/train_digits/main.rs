@@ -41,14 +41,16 @@ struct Arguments {
 }
 
 /// What one epoch gave.
-pub struct Epoch {
+#[derive(Debug)]
+pub(crate) struct Epoch {
     loss: f32,
     accuracy: f64,
     zeros: f64,
 }
 
 /// One training run.
-pub struct Run {
+#[derive(Debug)]
+pub(crate) struct Run {
     gradient: Gradient,
     loss_scale: f64,
     epochs: Vec<Epoch>,

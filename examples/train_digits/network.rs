@@ -8,7 +8,7 @@ use gradpact::prelude::*;
 
 /// How many values the gradients that layers received had, and how many of these were exactly zero.
 #[derive(Debug, Default)]
-pub struct Zeros {
+pub(crate) struct Zeros {
     zeros: AtomicU64,
     values: AtomicU64,
 }
@@ -23,7 +23,7 @@ impl Zeros {
     }
 
     /// The share of zeros, and starts counting anew.
-    pub fn take_share(&self) -> f64 {
+    pub(crate) fn take_share(&self) -> f64 {
         let zeros = self.zeros.swap(0, Ordering::Relaxed);
         zeros as f64 / self.values.swap(0, Ordering::Relaxed).max(1) as f64
     }
@@ -53,7 +53,7 @@ fn dense_grads(
 macro_rules! dense_layer {
     ($(#[$attribute:meta])+ $name:ident, gradient $gradient:ty) => {
         $(#[$attribute])+
-        pub struct $name {
+        pub(crate) struct $name {
             zeros: Arc<Zeros>,
             hidden: bool,
         }
@@ -98,7 +98,7 @@ dense_layer! {
 
 /// Which layers a network is built of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gradient {
+pub(crate) enum Gradient {
     /// [`Declared`]
     Declared,
     /// [`Undeclared`]
@@ -106,16 +106,16 @@ pub enum Gradient {
 }
 
 /// Weights and biases in f32, which are rounded to f16 where they are used.
-pub struct Network {
+pub(crate) struct Network {
     gradient: Gradient,
     parameters: Vec<[Tensor<f32>; 2]>,
     /// What the layers saw in backward.
-    pub zeros: Arc<Zeros>,
+    pub(crate) zeros: Arc<Zeros>,
 }
 
 impl Network {
     /// A network with layers of these widths, the same for the same seed.
-    pub fn new(gradient: Gradient, widths: &[usize], seed: u64) -> Result<Self> {
+    pub(crate) fn new(gradient: Gradient, widths: &[usize], seed: u64) -> Result<Self> {
         let mut generator = Generator::new(seed);
         let mut layer = |inputs: usize, outputs: usize| -> Result<[Tensor<f32>; 2]> {
             let scale = (1.0 / inputs as f64).sqrt();
@@ -127,7 +127,7 @@ impl Network {
     }
 
     /// The scores of each class, in f32.
-    pub fn scores(&self, images: &Tensor<f16, f32>) -> Result<Tensor<f32>> {
+    pub(crate) fn scores(&self, images: &Tensor<f16, f32>) -> Result<Tensor<f32>> {
         let layers = self.parameters.iter().zip((0..self.parameters.len()).rev());
         let zeros = || Arc::clone(&self.zeros);
         match self.gradient {
@@ -149,7 +149,7 @@ impl Network {
     }
 
     /// One step of gradient descent; the gradients are those of a loss multiplied by `loss_scale`.
-    pub fn descend(&mut self, rate: f64, loss_scale: f64) -> Result<()> {
+    pub(crate) fn descend(&mut self, rate: f64, loss_scale: f64) -> Result<()> {
         for parameter in self.parameters.iter_mut().flatten() {
             let grad = parameter.grad().ok_or_else(|| Error::custom("a parameter without a gradient"))?;
             let step = grad.mul_scalar(-rate / loss_scale)?;

@@ -1,5 +1,7 @@
 //! The graph and the typed layer run on an engine that knows nothing of the embedded one.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+
 use gradpact::prelude::*;
 use gradpact::typed::Tensors;
 use gradpact_tests::toy::{self, Toy, ToyTensor};

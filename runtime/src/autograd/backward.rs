@@ -150,7 +150,7 @@ fn cuts_behind<E: Engine>(roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)]) -> V
         match origin {
             Origin::Cut(cut) => drop(cuts.insert(cut.to_string())),
             Origin::Edge(edge) if seen.insert(edge.node().sequence_nr()) => {
-                stack.extend(edge.node().next_edges())
+                stack.extend(edge.node().next_edges());
             }
             _ => {}
         }

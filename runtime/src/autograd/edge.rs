@@ -193,7 +193,7 @@ fn next_waiting() -> Option<Box<dyn Any>> {
 
 /// Dropping the last edge to a node drops the node, its edges, its saved tensors and whatever the user's struct
 /// holds, and so on to the leaves: recursion as deep as the graph, if left alone. NOTE [Drop in turns]: at a depth of
-/// [`DROP_DEPTH`] nodes are put aside, and the outermost drop takes them up when it is done. So the stack stays
+/// `DROP_DEPTH` nodes are put aside, and the outermost drop takes them up when it is done. So the stack stays
 /// small on every way from node to node, also through fields that this crate cannot see.
 impl<E: Engine> Drop for Edge<E> {
     fn drop(&mut self) {

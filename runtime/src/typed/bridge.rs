@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 use crate::function::{Context, Inputs};
 
 /// The forward of a generated Function.
+///
+/// # Errors
+/// A wrong number or dtype of inputs, and whatever the forward reports.
 pub fn forward<O: Op<E>, E: Engine>(
     op: &O,
     ctx: &mut Context<E>,
@@ -24,6 +27,9 @@ pub fn forward<O: Op<E>, E: Engine>(
 }
 
 /// The backward of a generated Function.
+///
+/// # Errors
+/// A gradient that is missing or of another dtype, and whatever the backward reports.
 pub fn backward<O: Op<E>, E: Engine>(op: &O, ctx: &Context<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
     let grads = <O::Outputs<E> as Tensors<E>>::grads(ctx.function(), grads)?;
     Ok(<O::Inputs as Tensors<E>>::into_gradients(op.backward(ctx, grads)?))
