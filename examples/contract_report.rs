@@ -156,7 +156,7 @@ fn short(value: f64) -> String {
     if rounded.abs() < 1e-4 { format!("{rounded:e}") } else { rounded.to_string() }
 }
 
-fn print_table(lines: &[Line], separator: &str, edge: &str, rule: bool) {
+fn print_table(lines: &[Line], [left, between, right]: [&str; 3]) {
     let rows: Vec<[String; 8]> = lines.iter().map(Line::cells).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -165,13 +165,11 @@ fn print_table(lines: &[Line], separator: &str, edge: &str, rule: bool) {
     let print = |cells: &[String]| {
         let padded: Vec<String> =
             cells.iter().enumerate().map(|(i, cell)| format!("{cell:<0$}", width(i))).collect();
-        println!("{edge}{}{edge}", padded.join(separator).trim_end());
+        println!("{}", format!("{left}{}{right}", padded.join(between)).trim_end());
     };
     print(&HEADINGS.map(str::to_owned));
-    if rule {
-        let dashes: Vec<String> = (0..HEADINGS.len()).map(|column| "-".repeat(width(column))).collect();
-        print(&dashes);
-    }
+    let dashes: Vec<String> = (0..HEADINGS.len()).map(|column| "-".repeat(width(column))).collect();
+    print(&dashes);
     rows.iter().for_each(|row| print(row));
 }
 
@@ -206,8 +204,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
     let lines = all()?;
     match arguments.format {
-        Format::Text => print_table(&lines, "  ", "", true),
-        Format::Markdown => print_table(&lines, " | ", "| ", true),
+        Format::Text => print_table(&lines, ["", "  ", ""]),
+        Format::Markdown => print_table(&lines, ["| ", " | ", " |"]),
         Format::Csv => {
             let mut writer = csv::Writer::from_writer(std::io::stdout());
             lines.iter().try_for_each(|line| writer.serialize(line))?;

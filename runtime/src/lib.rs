@@ -1,4 +1,4 @@
-//! gradpact
+#![doc = include_str!("../README.md")]
 
 // Lets expansions say `::gradpact` inside this crate too.
 extern crate self as gradpact;
