@@ -18,8 +18,9 @@ pub(crate) fn write(runs: &[Run], path: &Path) -> Result<(), Box<dyn std::error:
     let (left, right) = root.split_horizontally(550);
     let accuracy = |run: &Run| run.epochs.iter().map(|epoch| epoch.accuracy * 100.0).collect();
     let flushed = |run: &Run| run.epochs.iter().map(|epoch| epoch.zeros * 100.0).collect();
-    panel(&left, "Accuracy on the test images, %", runs, accuracy)?;
-    panel(&right, "Gradient values that arrived as zero, %", runs, flushed)?;
+    let (low, high) = (SeriesLabelPosition::LowerRight, SeriesLabelPosition::UpperLeft);
+    panel(&left, "Accuracy on the test images, %", runs, accuracy, low)?;
+    panel(&right, "Gradient values that arrived as zero, %", runs, flushed, high)?;
     root.present()?;
     Ok(())
 }
@@ -29,6 +30,7 @@ fn panel(
     title: &str,
     runs: &[Run],
     series: impl Fn(&Run) -> Vec<f64>,
+    legend: SeriesLabelPosition,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let lines: Vec<Vec<f64>> = runs.iter().map(series).collect();
     let last = lines.iter().map(Vec::len).max().unwrap_or(1).max(2) - 1;
@@ -51,7 +53,7 @@ fn panel(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::MiddleRight)
+        .position(legend)
         .background_style(WHITE.mix(0.85))
         .border_style(BLACK.mix(0.3))
         .legend_area_size(30)

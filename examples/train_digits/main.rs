@@ -12,7 +12,7 @@ mod chart;
 mod data;
 mod network;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 use data::Digits;
@@ -97,8 +97,7 @@ fn train(
 
 /// Where cargo puts what it makes: the chart goes there too.
 fn target_folder() -> PathBuf {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(default, PathBuf::from)
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
 }
 
 fn print_table(runs: &[Run]) {

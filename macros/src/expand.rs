@@ -18,16 +18,17 @@ pub(crate) fn expand(target: &Target, runtime: &Runtime, spec: Result<Spec, Erro
     let impls = nameable.map(|subject| Impls::new(subject, runtime));
     match (impls, spec) {
         (Some(impls), Ok(spec)) => {
-            let contract = impls.contract(&output::types(&spec, impls.runtime, &impls.engine));
+            let bounds = output::bounds(&spec, impls.runtime);
+            let contract = impls.contract(&output::types(&spec, impls.runtime, &impls.engine), &bounds);
             let declaration = output::declaration(&spec, impls.runtime);
-            let function = impls.function(&declaration, output::bounds(&spec, impls.runtime));
+            let function = impls.function(&declaration, &bounds);
             quote!(#item #contract #function)
         }
         (Some(impls), Err(errors)) => {
             let (first, others) = errors.into_tokens(&impls.subject.cfgs);
             // The compiler reports nothing further about a type with an error in it, and whatever depends on it.
-            let contract = impls.contract(&quote!([(); #first]));
-            let function = impls.function(&TokenStream::new(), Vec::new());
+            let contract = impls.contract(&quote!([(); #first]), &[]);
+            let function = impls.function(&TokenStream::new(), &[]);
             quote!(#item #contract #function #others)
         }
         (None, Ok(_)) => item.clone(),
@@ -57,27 +58,40 @@ impl<'a> Impls<'a> {
         Self { subject, runtime, engine: free_name(subject, runtime.at(Span::call_site())), attributes }
     }
 
-    fn contract(&self, outputs: &TokenStream) -> TokenStream {
+    fn contract(&self, outputs: &TokenStream, bounds: &[WherePredicate]) -> TokenStream {
         let Self { subject, engine, attributes, .. } = self;
         let runtime = self.runtime.at(Span::call_site());
         let self_type = &subject.self_type;
-        let (parameters, _, conditions) = subject.generics.split_for_impl();
+        let mut generics = subject.generics.clone();
+        if !bounds.is_empty() {
+            generics.make_where_clause().predicates.extend(bounds.iter().cloned());
+        }
+        let (parameters, _, conditions) = generics.split_for_impl();
         quote! {
             #attributes
             impl #parameters #runtime::__private::Contract for #self_type #conditions {
                 type Outputs<#engine: #runtime::__private::Engine> = #outputs;
+                fn record<#engine: #runtime::__private::Engine>(
+                    self,
+                    __inputs: &#runtime::__private::GivenInputs<'_, #engine>,
+                ) -> #runtime::__private::Result<#runtime::__private::Outputs<#engine>>
+                where
+                    Self: #runtime::__private::Op<#engine>,
+                {
+                    #runtime::__private::apply_optional(self, __inputs)
+                }
             }
         }
     }
 
-    fn function(&self, declaration: &TokenStream, bounds: Vec<WherePredicate>) -> TokenStream {
+    fn function(&self, declaration: &TokenStream, bounds: &[WherePredicate]) -> TokenStream {
         let Self { subject, engine, attributes, .. } = self;
         let runtime = self.runtime.at(Span::call_site());
         let Subject { name, self_type, .. } = subject;
         let mut generics = subject.generics.clone();
         generics.params.push(parse_quote!(#engine: #runtime::__private::Engine));
         let conditions = &mut generics.make_where_clause().predicates;
-        conditions.extend(bounds);
+        conditions.extend(bounds.iter().cloned());
         conditions.push(parse_quote!(Self: #runtime::__private::Op<#engine>));
         let (parameters, _, conditions) = generics.split_for_impl();
         quote! {

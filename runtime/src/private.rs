@@ -7,5 +7,5 @@ pub use crate::contract::GradDType;
 pub use crate::dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
 pub use crate::engine::Engine;
 pub use crate::error::Result;
-pub use crate::function::{Context, Function, Inputs};
+pub use crate::function::{Context, Function, GivenInputs, Inputs, apply_optional};
 pub use crate::typed::{AnyGrad, Contract, NoGrad, Op, Tensor, backward, forward};

@@ -13,6 +13,15 @@ impl ::gradpact::__private::Contract for Gpu {
         ::gradpact::__private::f16,
         __E,
     >;
+    fn record<__E: ::gradpact::__private::Engine>(
+        self,
+        __inputs: &::gradpact::__private::GivenInputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>>
+    where
+        Self: ::gradpact::__private::Op<__E>,
+    {
+        ::gradpact::__private::apply_optional(self, __inputs)
+    }
 }
 #[cfg(feature = "gpu")]
 #[cfg_attr(unix, cfg(test))]

@@ -7,6 +7,15 @@ impl facade::gradpact::__private::Contract for Renamed {
         facade::gradpact::__private::f32,
         __E,
     >;
+    fn record<__E: facade::gradpact::__private::Engine>(
+        self,
+        __inputs: &facade::gradpact::__private::GivenInputs<'_, __E>,
+    ) -> facade::gradpact::__private::Result<facade::gradpact::__private::Outputs<__E>>
+    where
+        Self: facade::gradpact::__private::Op<__E>,
+    {
+        facade::gradpact::__private::apply_optional(self, __inputs)
+    }
 }
 #[automatically_derived]
 impl<__E: facade::gradpact::__private::Engine> facade::gradpact::__private::Function<__E>

@@ -16,6 +16,15 @@ where
         ::gradpact::__private::f32,
         __E,
     >;
+    fn record<__E: ::gradpact::__private::Engine>(
+        self,
+        __inputs: &::gradpact::__private::GivenInputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>>
+    where
+        Self: ::gradpact::__private::Op<__E>,
+    {
+        ::gradpact::__private::apply_optional(self, __inputs)
+    }
 }
 #[automatically_derived]
 impl<

@@ -7,6 +7,15 @@ impl ::gradpact::__private::Contract for r#type {
         ::gradpact::__private::f16,
         __E,
     >;
+    fn record<__E: ::gradpact::__private::Engine>(
+        self,
+        __inputs: &::gradpact::__private::GivenInputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>>
+    where
+        Self: ::gradpact::__private::Op<__E>,
+    {
+        ::gradpact::__private::apply_optional(self, __inputs)
+    }
 }
 #[automatically_derived]
 impl<__E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E> for r#type

@@ -15,6 +15,15 @@ where
         ::gradpact::__private::NoGrad,
         __E__,
     >;
+    fn record<__E__: ::gradpact::__private::Engine>(
+        self,
+        __inputs: &::gradpact::__private::GivenInputs<'_, __E__>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E__>>
+    where
+        Self: ::gradpact::__private::Op<__E__>,
+    {
+        ::gradpact::__private::apply_optional(self, __inputs)
+    }
 }
 #[automatically_derived]
 impl<__E, __E__: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E__>

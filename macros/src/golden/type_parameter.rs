@@ -11,12 +11,22 @@ impl<T, G> ::gradpact::__private::Contract for Quantize<T, G>
 where
     T: Element,
     G: Element,
+    G: ::gradpact::__private::Element,
 {
     type Outputs<__E: ::gradpact::__private::Engine> = ::gradpact::__private::Tensor<
         T,
         G,
         __E,
     >;
+    fn record<__E: ::gradpact::__private::Engine>(
+        self,
+        __inputs: &::gradpact::__private::GivenInputs<'_, __E>,
+    ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>>
+    where
+        Self: ::gradpact::__private::Op<__E>,
+    {
+        ::gradpact::__private::apply_optional(self, __inputs)
+    }
 }
 #[automatically_derived]
 impl<T, G, __E: ::gradpact::__private::Engine> ::gradpact::__private::Function<__E>

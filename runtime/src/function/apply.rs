@@ -24,13 +24,16 @@ pub fn apply<E: Engine, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -
     apply_optional(function, &inputs)
 }
 
+/// Inputs by position; `None` where an optional one is not given.
+pub type GivenInputs<'a, E> = [Option<&'a DynTensor<E>>];
+
 /// [`apply`], where inputs may be absent: an optional one that is not given has a position all the same.
 ///
 /// # Errors
 /// As [`apply`].
 pub fn apply_optional<E: Engine, F: Function<E>>(
     function: F,
-    inputs: &[Option<&DynTensor<E>>],
+    inputs: &GivenInputs<'_, E>,
 ) -> Result<Outputs<E>> {
     let forward = Forward::run(&function, inputs)?;
     if !forward.is_recorded() {
@@ -55,7 +58,7 @@ struct Forward<E: Engine> {
 type Contracts = SmallVec<[Option<GradContract>; 2]>;
 
 impl<E: Engine> Forward<E> {
-    fn run(function: &dyn Function<E>, inputs: &[Option<&DynTensor<E>>]) -> Result<Self> {
+    fn run(function: &dyn Function<E>, inputs: &GivenInputs<'_, E>) -> Result<Self> {
         let name = function.name();
         let recording = grad_mode::is_enabled();
         let needs =
@@ -71,7 +74,7 @@ impl<E: Engine> Forward<E> {
     }
 
     /// The outputs, with the reason why they are not recorded.
-    fn unrecorded(self, inputs: &[Option<&DynTensor<E>>]) -> Outputs<E> {
+    fn unrecorded(self, inputs: &GivenInputs<'_, E>) -> Outputs<E> {
         let origin = || Origin::of_unrecorded(inputs.iter().copied().flatten());
         self.outputs.into_iter().map(|output| DynTensor::with_origin(output.into_array(), origin())).collect()
     }
@@ -119,7 +122,7 @@ impl<E: Engine> Unattached<E> {
 fn run_forward<E: Engine>(
     function: &dyn Function<E>,
     ctx: &mut Context<E>,
-    inputs: &[Option<&DynTensor<E>>],
+    inputs: &GivenInputs<'_, E>,
 ) -> Result<Outputs<E>> {
     let name = function.name();
     let tracked = inputs.iter().flatten().any(|input| input.requires_grad());

@@ -8,9 +8,11 @@ mod context;
 mod inputs;
 mod recorded;
 
-pub use apply::{apply, apply_optional};
+pub use apply::{GivenInputs, apply, apply_optional};
 pub use context::{Context, Placeholder, SaveForBackward};
 pub use inputs::Inputs;
+
+use std::sync::Arc;
 
 use crate::autograd::{Gradients, Outputs};
 use crate::engine::{Cpu, Engine};
@@ -80,5 +82,24 @@ pub trait Function<E: Engine = Cpu>: Send + Sync + 'static {
     #[doc(hidden)]
     fn is_built_in(&self) -> bool {
         false
+    }
+}
+
+/// A shared Function, to be applied more than once.
+impl<E: Engine, F: Function<E>> Function<E> for Arc<F> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn forward(&self, ctx: &mut Context<E>, inputs: &Inputs<'_, E>) -> Result<Outputs<E>> {
+        (**self).forward(ctx, inputs)
+    }
+
+    fn backward(&self, ctx: &Context<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
+        (**self).backward(ctx, grads)
+    }
+
+    fn is_built_in(&self) -> bool {
+        (**self).is_built_in()
     }
 }

@@ -1,9 +1,10 @@
 //! What a user writes: the formulas of a Function whose contract the attribute declares.
 
 use super::tensors::{OutputTensors, Tensors};
+use crate::autograd::Outputs;
 use crate::engine::{Cpu, Engine};
 use crate::error::Result;
-use crate::function::Context;
+use crate::function::{Context, GivenInputs};
 
 /// The gradient contract of a Function: how many outputs, in which dtypes they are stored, and in which their
 /// gradients arrive. Written by `#[autograd_function]`.
@@ -15,6 +16,13 @@ use crate::function::Context;
 pub trait Contract {
     /// The outputs on engine `E`.
     type Outputs<E: Engine>: OutputTensors<E>;
+
+    /// Applies the generated Function. Here, so that [`apply`](super::Apply::apply) asks for an [`Op`] and nothing else: a
+    /// struct without formulas then gives one error.
+    #[doc(hidden)]
+    fn record<E: Engine>(self, inputs: &GivenInputs<'_, E>) -> Result<Outputs<E>>
+    where
+        Self: Op<E>;
 }
 
 /// The formulas of a Function.
