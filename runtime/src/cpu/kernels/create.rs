@@ -1,8 +1,6 @@
 //! Arrays from a rule: evenly spaced, or random from a seed.
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use rand_distr::StandardNormal;
+use core::f64::consts::TAU;
 
 use crate::cpu::array::Array;
 use crate::cpu::buffer::{Store, allocate, with_type};
@@ -51,16 +49,16 @@ fn spaced(len: usize, dtype: DType, value: impl Fn(f64) -> f64) -> Result<Array>
     Ok(Array::from_buffer(buffer, shape))
 }
 
-/// Random numbers from a seed: `StdRng` of the crate `rand` 0.9 (ChaCha with 12 rounds).
+/// Random numbers from a seed: Wyrand, by the crate `fastrand`. Not for secrets.
 ///
-/// The same seed gives the same numbers on every machine, but not necessarily with another version of this crate.
+/// The same seed gives the same numbers again, but not necessarily with another version of this crate.
 #[derive(Clone, Debug)]
-pub struct Generator(StdRng);
+pub struct Generator(fastrand::Rng);
 
 impl Generator {
     /// Starts from `seed`.
     pub fn new(seed: u64) -> Self {
-        Self(StdRng::seed_from_u64(seed))
+        Self(fastrand::Rng::with_seed(seed))
     }
 }
 
@@ -93,13 +91,20 @@ pub(crate) fn rand(shape: &Shape, dtype: DType, generator: &mut Generator) -> Re
         _ => 53,
     };
     let unit = 2.0_f64.powi(-bits);
-    random(shape, dtype, || (generator.0.random::<u64>() >> (64 - bits)) as f64 * unit)
+    random(shape, dtype, || (generator.0.u64(..) >> (64 - bits)) as f64 * unit)
 }
 
-/// Normally distributed with mean 0 and variance 1, each rounded once.
+/// Normally distributed with mean 0 and variance 1, each rounded once: pairs of uniform numbers by Box and Muller's
+/// transform, of which the cosine is used.
 pub(crate) fn randn(shape: &Shape, dtype: DType, generator: &mut Generator) -> Result<Array> {
     floating("randn", dtype)?;
-    random(shape, dtype, || generator.0.sample(StandardNormal))
+    let unit = 2.0_f64.powi(-53);
+    random(shape, dtype, || {
+        // In (0, 1], so that the logarithm is finite.
+        let radius = ((generator.0.u64(..) >> 11) + 1) as f64 * unit;
+        let angle = (generator.0.u64(..) >> 11) as f64 * unit * TAU;
+        (-2.0 * radius.ln()).sqrt() * angle.cos()
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! 8- and 16-bit floats are converted to `f32`, multiplied and summed there, and rounded once; integers wrap.
 
+use gemm_common::Parallelism;
+
 use super::binary::broadcast_shape;
 use super::compute::{Compute, with_compute};
 use crate::cpu::array::Array;
@@ -164,30 +166,54 @@ impl Product for i64 {
     }
 }
 
-macro_rules! float_product {
-    ($($type:ty)*) => {$(
-        impl Product for $type {
-            fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
-                gemm(out, lhs, rhs, 1.0);
-            }
-        }
-    )*};
+impl Product for f32 {
+    fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
+        gemm(out, lhs, rhs, 1.0, gemm_f32::gemm::f32::get_gemm_fn());
+    }
 }
-float_product!(f32 f64);
+
+impl Product for f64 {
+    fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
+        gemm(out, lhs, rhs, 1.0, gemm_f64::gemm::f64::get_gemm_fn());
+    }
+}
+
+/// A kernel of the `gemm` crates: `dst = beta·lhs·rhs`, with the strides of columns and rows behind each pointer.
+type Kernel<C> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut C,
+    isize,
+    isize,
+    bool,
+    *const C,
+    isize,
+    isize,
+    *const C,
+    isize,
+    isize,
+    C,
+    C,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
 
 /// Whether so many multiplications are worth spreading over threads.
 #[cfg(feature = "rayon")]
-fn parallelism(work: usize) -> gemm::Parallelism {
-    if work >= 1 << 18 { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None }
+fn parallelism(work: usize) -> Parallelism {
+    if work >= 1 << 18 { Parallelism::Rayon(0) } else { Parallelism::None }
 }
 
 #[cfg(not(feature = "rayon"))]
-fn parallelism(_: usize) -> gemm::Parallelism {
-    gemm::Parallelism::None
+fn parallelism(_: usize) -> Parallelism {
+    Parallelism::None
 }
 
-#[allow(unsafe_code, reason = "the only interface of the `gemm` crate takes pointers")]
-fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one: C) {
+#[allow(unsafe_code, reason = "the only interface of the `gemm` crates takes pointers")]
+fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one: C, kernel: Kernel<C>) {
     let (m, k, n) = (lhs.rows, lhs.columns, rhs.columns);
     let fits = lhs.is_within_bounds()
         && rhs.is_within_bounds()
@@ -196,23 +222,25 @@ fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one
     assert!(fits, "a matrix reaches past its elements");
     let parallelism = parallelism(m.saturating_mul(k).saturating_mul(n));
     let stride = |stride: usize| stride as isize;
+    // Kernels are fastest when they write down columns: what is written is the transposed product, rhsᵀ·lhsᵀ, whose
+    // columns are the rows of `out`.
     // SAFETY: every element that shapes and strides name exists, as was just checked; `out` is exclusive, so it overlaps
-    // neither operand; `C` is `f32` or `f64`, which the crate has kernels for.
+    // neither operand.
     unsafe {
-        gemm::gemm(
-            m,
+        kernel(
             n,
+            m,
             k,
             out.as_mut_ptr(),
-            1,
             stride(n),
+            1,
             false,
-            lhs.elements.as_ptr(),
-            stride(lhs.column_stride),
-            stride(lhs.row_stride),
             rhs.elements.as_ptr(),
-            stride(rhs.column_stride),
             stride(rhs.row_stride),
+            stride(rhs.column_stride),
+            lhs.elements.as_ptr(),
+            stride(lhs.row_stride),
+            stride(lhs.column_stride),
             C::default(),
             one,
             false,
