@@ -1,116 +1,16 @@
 //! The one error type: which Function, which position, what was expected, what came.
 
-use core::fmt;
+mod mismatch;
+mod place;
+
+pub use mismatch::GradientMismatch;
+pub use place::{Phase, Place, Side};
 
 use crate::dtype::DType;
 use crate::shape::Shape;
 
 /// The result of everything fallible in this crate.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
-
-/// Whether a position counts a Function's inputs or its outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// An argument of `forward`; `backward` returns its gradient.
-    Input,
-    /// A result of `forward`; `backward` receives its gradient.
-    Output,
-}
-
-/// A position of a Function: "output 0 of `Silu`".
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// The Function's name.
-    pub function: String,
-    /// Input or output.
-    pub side: Side,
-    /// Counted from zero.
-    pub position: usize,
-}
-
-impl Place {
-    pub(crate) fn input(function: &str, position: usize) -> Self {
-        Self { function: function.to_owned(), side: Side::Input, position }
-    }
-
-    pub(crate) fn output(function: &str, position: usize) -> Self {
-        Self { function: function.to_owned(), side: Side::Output, position }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Input => "input",
-            Side::Output => "output",
-        };
-        write!(f, "{side} {} of `{}`", self.position, self.function)
-    }
-}
-
-/// The half of a Function that was running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// Computing values.
-    Forward,
-    /// Computing gradients.
-    Backward,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-        })
-    }
-}
-
-/// A gradient that cannot be admitted: its shape, its dtype or both are not what the receiver expects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GradientMismatch {
-    /// Who sent the gradient: a position of the Function whose backward returned it, or `None` for a seed.
-    pub sender: Option<Place>,
-    /// Whose gradient it is: an output of the Function that would receive it, or a leaf.
-    pub receiver: String,
-    /// Expected and received shape, where they differ.
-    pub shape: Option<(Shape, Shape)>,
-    /// Expected and received dtype, where they differ.
-    pub dtype: Option<(DType, DType)>,
-}
-
-impl fmt::Display for GradientMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.sender {
-            Some(place) => write!(f, "the gradient returned for {place}")?,
-            None => f.write_str("the seed gradient")?,
-        }
-        let what = match (&self.shape, &self.dtype) {
-            (Some(_), Some(_)) => "shape and dtype",
-            (Some(_), None) => "shape",
-            _ => "dtype",
-        };
-        write!(f, " has the wrong {what} for {}: expected ", self.receiver)?;
-        let write_both = |f: &mut fmt::Formatter<'_>, expected: bool| {
-            let pick_shape = |(e, g): &(Shape, Shape)| if expected { e.clone() } else { g.clone() };
-            let pick_dtype = |&(e, g): &(DType, DType)| if expected { e } else { g };
-            if let Some(dtypes) = &self.dtype {
-                write!(f, "{}", pick_dtype(dtypes))?;
-            }
-            if let Some(shapes) = &self.shape {
-                write!(f, "{}{}", if self.dtype.is_some() { " " } else { "" }, pick_shape(shapes))?;
-            }
-            Ok(())
-        };
-        write_both(f, true)?;
-        f.write_str(", got ")?;
-        write_both(f, false)?;
-        if self.shape.is_some() {
-            f.write_str("; a gradient is never summed to a smaller shape silently: call `sum_to_shape`")?;
-        }
-        Ok(())
-    }
-}
 
 /// Everything that can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -466,26 +366,6 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn mismatch(shape: bool, dtype: bool) -> String {
-        GradientMismatch {
-            sender: Some(Place::input("Mul", 1)),
-            receiver: "output 0 of `Silu`".to_owned(),
-            shape: shape.then(|| (Shape::scalar(), Shape::from([10]))),
-            dtype: dtype.then_some((DType::F32, DType::F16)),
-        }
-        .to_string()
-    }
-
-    #[test]
-    fn a_mismatch_says_whether_shape_or_dtype_or_both_are_wrong_expected_first() {
-        assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
-        assert!(mismatch(false, true).contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"));
-        assert!(
-            mismatch(true, true)
-                .contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]")
-        );
-    }
 
     #[test]
     fn errors_are_small_enough_to_return_by_value() {

@@ -1,0 +1,61 @@
+//! Where something went wrong: a position of a Function, and which half of it was running.
+
+use core::fmt;
+
+/// Whether a position counts a Function's inputs or its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// An argument of `forward`; `backward` returns its gradient.
+    Input,
+    /// A result of `forward`; `backward` receives its gradient.
+    Output,
+}
+
+/// A position of a Function: "output 0 of `Silu`".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The Function's name.
+    pub function: String,
+    /// Input or output.
+    pub side: Side,
+    /// Counted from zero.
+    pub position: usize,
+}
+
+impl Place {
+    pub(crate) fn input(function: &str, position: usize) -> Self {
+        Self { function: function.to_owned(), side: Side::Input, position }
+    }
+
+    pub(crate) fn output(function: &str, position: usize) -> Self {
+        Self { function: function.to_owned(), side: Side::Output, position }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Input => "input",
+            Side::Output => "output",
+        };
+        write!(f, "{side} {} of `{}`", self.position, self.function)
+    }
+}
+
+/// The half of a Function that was running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Computing values.
+    Forward,
+    /// Computing gradients.
+    Backward,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+        })
+    }
+}
