@@ -32,6 +32,9 @@ impl BackwardOptions {
     }
 
     /// Records the backward itself, so that its results can be differentiated; keeps the graph.
+    ///
+    /// A gradient that a leaf accumulates this way has a graph that leads back to the leaf, and both live until
+    /// [`zero_grad`](DynTensor::zero_grad); [`grad`] returns gradients without that circle.
     pub fn create_graph(mut self) -> Self {
         self.create_graph = true;
         self.retain_graph = true;
