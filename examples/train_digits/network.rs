@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gradpact::cpu::Generator;
+use gradpact::Generator;
 use gradpact::prelude::*;
 
 /// How many values the gradients that layers received had, and how many of these were exactly zero.

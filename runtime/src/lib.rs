@@ -23,11 +23,16 @@ pub mod __private;
 pub use autograd::grad_mode::{enable_grad, no_grad};
 pub use autograd::{BackwardOptions, DynTensor, Gradients, Outputs, backward, grad};
 pub use contract::{GradDType, Policy, Source};
+#[cfg(feature = "cpu")]
+pub use cpu::Generator;
 pub use dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
 pub use engine::{Cpu, Engine};
 pub use error::{Error, Result};
-pub use function::{Context, Function, Inputs, apply};
+pub use function::{Context, Function, Inputs, apply, apply_optional};
 pub use gradpact_macros::autograd_function;
 pub use list::List;
 pub use shape::Shape;
-pub use typed::{AnyGrad, Apply, Contract, Float, NoGrad, Op, Tensor, Untracked, Value};
+pub use typed::{
+    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, GradType, Join, NoGrad, Op, Over, Tensor, Untracked,
+    Value,
+};

@@ -96,6 +96,8 @@ impl<E: Engine> DynTensor<E> {
     pub fn grad_contract(&self) -> Option<GradContract> {
         match &self.origin {
             Origin::Edge(edge) => Some(edge.metadata().contract()),
+            // An output that its Function marked so.
+            Origin::Cut(Cut::Function { .. }) => None,
             _ => self.dtype().is_float().then(|| GradContract::default_of(self.dtype())),
         }
     }
@@ -158,7 +160,8 @@ impl<E: Engine> DynTensor<E> {
     }
 
     /// The gradient that backward calls have accumulated in this leaf, or that [`retain_grad`](Self::retain_grad) asked
-    /// to keep; `None` before the first, and on other tensors.
+    /// to keep; `None` before the first, and on other tensors. What is computed from a leaf is no leaf: an updated
+    /// parameter is made one again with `detach` and [`requiring_grad`](Self::requiring_grad).
     pub fn grad(&self) -> Option<Self> {
         self.leaf().map_or_else(|| self.retained_grad(), AccumulateGrad::grad)
     }

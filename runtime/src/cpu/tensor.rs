@@ -221,7 +221,7 @@ impl fmt::Display for DynTensor<Cpu> {
                 write!(f, ", gradient {}", contract.grad_dtype)?;
                 if contract.source == Source::Declared { f.write_str(" (declared)") } else { Ok(()) }
             }
-            _ => f.write_str(", no gradient"),
+            _ => f.write_str(", untracked"),
         }
     }
 }

@@ -48,6 +48,9 @@ impl fmt::Display for GradientMismatch {
         if self.shape.is_some() {
             f.write_str("; a gradient is never summed to a smaller shape silently: call `sum_to_shape`")?;
         }
+        if self.dtype.is_some() && self.shape.is_none() {
+            f.write_str("; declare the dtype that comes (`grad = …`), or narrow it where that is meant (`narrow_grad`)")?;
+        }
         Ok(())
     }
 }

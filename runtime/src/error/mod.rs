@@ -13,7 +13,7 @@ use crate::shape::Shape;
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// Everything that can go wrong.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // What a gradient must look like.
@@ -58,7 +58,7 @@ pub enum Error {
         outputs: usize,
     },
     /// A call that may be made only once in a forward.
-    #[error("`{call}` was called twice in forward of `{function}`; call it once")]
+    #[error("`{call}` was called twice in forward of `{function}`; call it once{}", attribute_note(call))]
     CalledTwice {
         /// The Function's name.
         function: String,
@@ -121,6 +121,19 @@ pub enum Error {
     /// A gradient that is not there: undefined, or past the last one.
     #[error("no gradient arrived for {0}")]
     AbsentGradient(Box<Place>),
+    /// Another number of saved tensors asked for than saved.
+    #[error(
+        "backward of `{function}` asks for {asked} saved tensor(s), its forward saved {saved}: \
+             `ctx.saved` takes all that `ctx.save_for_backward` was given, in that order"
+    )]
+    SavedCount {
+        /// The Function's name.
+        function: String,
+        /// How many backward asks for.
+        asked: usize,
+        /// How many forward saved.
+        saved: usize,
+    },
     /// Saved tensors asked for after a backward freed them.
     #[error(
         "the saved tensors of `{0}` were freed by an earlier backward; \
@@ -329,8 +342,24 @@ pub enum Error {
     },
 }
 
+/// The attribute makes the first call itself.
+fn attribute_note(call: &str) -> &'static str {
+    if call == "set_output_grad_dtype" {
+        ", and under `#[autograd_function]`, which calls it, not at all: change its `grad = …`"
+    } else {
+        ""
+    }
+}
+
 fn cut_note(cuts: &[String]) -> String {
     if cuts.is_empty() { String::new() } else { format!(" (their graph was cut: {})", cuts.join(", ")) }
+}
+
+/// The same text as [`Display`](core::fmt::Display), so that `fn main() -> Result<()>` ends with it.
+impl core::fmt::Debug for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

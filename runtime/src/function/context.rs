@@ -125,7 +125,9 @@ impl<E: Engine> Context<E> {
             return;
         }
         let mut list = List::new();
-        tensors.push_all(&mut list);
+        if let Err(error) = tensors.push_all(&mut list) {
+            self.declarations.mistake.get_or_insert(error);
+        }
         self.saved = Saved::Kept(list);
     }
 
@@ -233,38 +235,41 @@ impl Declarations {
     }
 }
 
-/// What [`Context::save_for_backward`] takes: a tensor, typed or not, by reference, or a tuple, array or slice of them.
+/// What [`Context::save_for_backward`] takes: a tensor, typed or not, or an optional input, by reference; or a tuple, array
+/// or slice of these.
 pub trait SaveForBackward<E: Engine> {
     /// Appends clones of the tensors.
     #[doc(hidden)]
-    fn push_all(self, list: &mut List<DynTensor<E>>);
+    fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()>;
 }
 
 impl<E: Engine> SaveForBackward<E> for &DynTensor<E> {
-    fn push_all(self, list: &mut List<DynTensor<E>>) {
+    fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()> {
         list.push(self.clone());
+        Ok(())
     }
 }
 
 impl<E: Engine, S: SaveForBackward<E>, const N: usize> SaveForBackward<E> for [S; N] {
-    fn push_all(self, list: &mut List<DynTensor<E>>) {
-        self.into_iter().for_each(|tensor| tensor.push_all(list));
+    fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()> {
+        self.into_iter().try_for_each(|tensor| tensor.push_all(list))
     }
 }
 
 impl<E: Engine> SaveForBackward<E> for &[DynTensor<E>] {
-    fn push_all(self, list: &mut List<DynTensor<E>>) {
-        self.iter().for_each(|tensor| list.push(tensor.clone()));
+    fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()> {
+        self.iter().try_for_each(|tensor| tensor.push_all(list))
     }
 }
 
 macro_rules! saves_tuples {
     ($($($name:ident)+;)*) => {$(
         impl<E: Engine, $($name: SaveForBackward<E>),+> SaveForBackward<E> for ($($name,)+) {
-            fn push_all(self, list: &mut List<DynTensor<E>>) {
+            fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()> {
                 #[allow(non_snake_case, reason = "the type parameters name the fields")]
                 let ($($name,)+) = self;
-                $($name.push_all(list);)+
+                $($name.push_all(list)?;)+
+                Ok(())
             }
         }
     )*};

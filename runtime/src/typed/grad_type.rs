@@ -12,7 +12,8 @@ pub enum AnyGrad {}
 #[derive(Clone, Copy, Debug)]
 pub enum NoGrad {}
 
-/// The type does not say: inside `forward` and `backward` only storage dtypes matter.
+/// The type does not say: inside `forward` and `backward` only storage dtypes matter. There one writes `Value<f32>`, which
+/// is `Tensor<f32, Untracked>`, where a signature outside has `Tensor<f32>`.
 #[derive(Clone, Copy, Debug)]
 pub enum Untracked {}
 
@@ -32,6 +33,9 @@ mod sealed {
 pub trait GradType: sealed::Sealed + 'static {
     /// The gradient dtype that the type says, if it says one.
     const GRAD_DTYPE: Option<GradDType>;
+
+    /// Whether the type leaves it open.
+    const IS_UNTRACKED: bool = false;
 
     /// The word for it in errors.
     const NAME: &'static str;
@@ -67,6 +71,7 @@ impl GradType for NoGrad {
 impl sealed::Sealed for Untracked {}
 impl GradType for Untracked {
     const GRAD_DTYPE: Option<GradDType> = None;
+    const IS_UNTRACKED: bool = true;
     const NAME: &'static str = "untracked";
 
     fn admits(_: Option<GradContract>) -> bool {

@@ -1,7 +1,7 @@
 //! Saved tensors with their types.
 
 use super::tensor::{Tensor, Value};
-use crate::autograd::DynTensor;
+use crate::autograd::{DynTensor, Origin};
 use crate::dtype::{DType, Element};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
@@ -10,8 +10,22 @@ use crate::list::List;
 use crate::shape::Shape;
 
 impl<D, G, E: Engine> SaveForBackward<E> for &Tensor<D, G, E> {
-    fn push_all(self, list: &mut List<DynTensor<E>>) {
-        list.push(self.as_dyn().clone());
+    fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()> {
+        self.as_dyn().push_all(list)
+    }
+}
+
+/// An optional input: backward asks for an `Option<Value<D>>`.
+impl<D, G, E: Engine> SaveForBackward<E> for &Option<Tensor<D, G, E>> {
+    fn push_all(self, list: &mut List<DynTensor<E>>) -> Result<()> {
+        match self {
+            Some(tensor) => tensor.push_all(list),
+            None => {
+                let nothing = E::Array::full(&Shape::scalar(), 0.0, DType::F32)?;
+                list.push(DynTensor::with_origin(nothing, Origin::Absent));
+                Ok(())
+            }
+        }
     }
 }
 
@@ -21,7 +35,7 @@ impl<D: Element, E: Engine> Placeholder for Value<D, E> {
     }
 }
 
-/// What [`Context::saved`] gives: a `Value<D>`, or a tuple of up to eight of them.
+/// What [`Context::saved`] gives: a `Value<D>`, an `Option` of one, or a tuple of up to eight of these.
 pub trait FromSaved<E: Engine>: Sized {
     /// How many tensors it takes.
     #[doc(hidden)]
@@ -37,10 +51,29 @@ impl<D: Element, E: Engine> FromSaved<E> for Value<D, E> {
 
     fn take(ctx: &Context<E>, position: usize) -> Result<Self> {
         let tensor = ctx.saved_tensor(position)?;
+        if matches!(tensor.origin(), Origin::Absent) {
+            return Err(Error::Saved {
+                function: ctx.function().to_owned(),
+                position,
+                expected: format!("a {} tensor", D::DTYPE),
+                got: "an input that was not given; ask for an `Option<Value>`".to_owned(),
+            });
+        }
         if tensor.dtype() == D::DTYPE {
             return Ok(Self::wrap(tensor.clone()));
         }
         Err(wrong_dtype(ctx.function(), position, D::DTYPE, tensor.dtype()))
+    }
+}
+
+impl<D: Element, E: Engine> FromSaved<E> for Option<Value<D, E>> {
+    const COUNT: usize = 1;
+
+    fn take(ctx: &Context<E>, position: usize) -> Result<Self> {
+        match ctx.saved_tensor(position)?.origin() {
+            Origin::Absent => Ok(None),
+            _ => Value::take(ctx, position).map(Some),
+        }
     }
 }
 
@@ -86,7 +119,7 @@ impl<E: Engine> Context<E> {
         let got = self.saved_tensors()?.len();
         if got != S::COUNT {
             let function = self.function().to_owned();
-            return Err(Error::ValueCount { function, what: "saved tensors", expected: S::COUNT, got });
+            return Err(Error::SavedCount { function, asked: S::COUNT, saved: got });
         }
         S::take(self, 0)
     }

@@ -16,15 +16,18 @@ use crate::shape::Shape;
 ///
 /// `Tensor<f32>` is the usual one; `Tensor<f16, f32>` is stored in half precision while its gradient arrives in single
 /// precision. A `Tensor<f16, f32>` is not a `Tensor<f16>`: to let its gradient be rounded, write
-/// [`narrow_grad`](Self::narrow_grad).
+/// [`narrow_grad`](Self::narrow_grad) where the compiler says "expected `Tensor<f16>`, found `Tensor<f16, f32>`".
 ///
-/// Values are immutable; cloning is cheap and shares them.
+/// There are no operators: everything is a method that returns a `Result`, and a plain number goes to a method that ends in
+/// `_scalar`. Values are immutable; cloning is cheap and shares them.
 pub struct Tensor<D, G = D, E: Engine = Cpu> {
     inner: DynTensor<E>,
     dtypes: PhantomData<fn() -> (D, G)>,
 }
 
 /// A tensor inside `forward` or `backward`: its storage dtype is static, its gradient dtype is not tracked.
+///
+/// Gradients are values too. [`tensor`](Tensor::tensor) makes a `Tensor<D>` of one, [`value`](Tensor::value) goes the other way.
 pub type Value<D, E = Cpu> = Tensor<D, Untracked, E>;
 
 impl<D, G, E: Engine> Tensor<D, G, E> {
@@ -53,11 +56,6 @@ impl<D, G, E: Engine> Tensor<D, G, E> {
         self.inner.dtype()
     }
 
-    /// The dtype in which its gradient arrives; `None` if it cannot have one.
-    pub fn grad_dtype(&self) -> Option<GradDType> {
-        self.inner.grad_dtype()
-    }
-
     /// Whether gradients of it are recorded.
     pub fn requires_grad(&self) -> bool {
         self.inner.requires_grad()
@@ -79,6 +77,14 @@ impl<D, G, E: Engine> Tensor<D, G, E> {
     /// [`Error::SeedMissing`] if it is no scalar, [`Error::NoGraph`], and whatever a backward reports.
     pub fn backward(&self) -> Result<()> {
         self.inner.backward()
+    }
+
+    /// [`backward`](Self::backward()) with options, such as to keep the graph, or to be strict about dtypes.
+    ///
+    /// # Errors
+    /// As [`backward`](Self::backward()).
+    pub fn backward_opts(&self, options: BackwardOptions) -> Result<()> {
+        self.inner.backward_opts(options)
     }
 
     /// Sends `seed` from this tensor to all leaves. It may have any floating dtype.
@@ -108,6 +114,12 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
         Ok(Self::wrap(tensor))
     }
 
+    /// The dtype in which its gradient arrives: what the type says, or for a [`Value`] what the graph knows. `None` if it
+    /// cannot have one.
+    pub fn grad_dtype(&self) -> Option<GradDType> {
+        if G::IS_UNTRACKED { self.inner.grad_dtype() } else { G::GRAD_DTYPE }
+    }
+
     /// The same values in dtype `T`, rounded once to nearest even.
     ///
     /// The gradient arrives in the wider of `T` and `G`, and is passed on. See [`DynTensor::cast`].
@@ -132,7 +144,7 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     /// # Errors
     /// None at present.
     pub fn narrow_grad<H: Float>(&self) -> Result<Tensor<D, H, E>> {
-        self.inner.with_grad_dtype(GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
+        self.inner.redeclared("NarrowGrad", GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
     }
 
     /// The same tensor, whose gradient arrives in the wider dtype `H`, sums included, and is rounded to `G` behind it.
@@ -143,7 +155,7 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     where
         G: FitsIn<H>,
     {
-        self.inner.with_grad_dtype(GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
+        self.inner.redeclared("WidenGrad", GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
     }
 }
 
@@ -175,6 +187,16 @@ impl<D, G: Float, E: Engine> Tensor<D, G, E> {
     }
 }
 
+impl<D: Element + GradType, E: Engine> Value<D, E> {
+    /// The same tensor outside `forward` and `backward`, for instance a gradient that an optimizer keeps.
+    ///
+    /// # Errors
+    /// [`Error::TypedView`] if it is tracked, with another gradient dtype than `D`.
+    pub fn tensor(&self) -> Result<Tensor<D, D, E>> {
+        Tensor::from_dyn(self.inner.clone())
+    }
+}
+
 impl<D: Float, E: Engine> Tensor<D, AnyGrad, E> {
     /// The gradient that backward calls have accumulated in this leaf, in whatever dtype it came.
     pub fn grad(&self) -> Option<DynTensor<E>> {
@@ -189,6 +211,14 @@ impl<E: Engine> DynTensor<E> {
     /// [`Error::SeedMissing`] if it is no scalar, [`Error::NoGraph`], and whatever a backward reports.
     pub fn backward(&self) -> Result<()> {
         autograd::backward(&[(self, None)], BackwardOptions::new())
+    }
+
+    /// [`backward`](Self::backward()) with options.
+    ///
+    /// # Errors
+    /// As [`backward`](Self::backward()).
+    pub fn backward_opts(&self, options: BackwardOptions) -> Result<()> {
+        autograd::backward(&[(self, None)], options)
     }
 
     /// Sends `seed` from this tensor to all leaves.
