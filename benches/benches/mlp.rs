@@ -56,7 +56,7 @@ mod ours {
     }
 
     #[divan::bench]
-    fn f32_step(bencher: Bencher) {
+    fn f32_step(bencher: Bencher<'_, '_>) {
         let (weights, x) = (weights(), input());
         bencher.bench(|| {
             let step = weights.iter().try_fold(x.clone(), |x, w| x.matmul(w)?.silu()).unwrap();
@@ -66,7 +66,7 @@ mod ours {
     }
 
     #[divan::bench]
-    fn f16_storage_f32_gradient_step(bencher: Bencher) {
+    fn f16_storage_f32_gradient_step(bencher: Bencher<'_, '_>) {
         let (weights, x) = (weights(), input());
         bencher.bench(|| {
             let x: Tensor<f16, f32> = x.cast::<f16>().unwrap().widen_grad::<f32>().unwrap();
@@ -83,7 +83,7 @@ mod candle {
     use super::{BATCH, Bencher, LAYERS, WIDTH, numbers};
 
     #[divan::bench]
-    fn f32_step(bencher: Bencher) {
+    fn f32_step(bencher: Bencher<'_, '_>) {
         let data = |count, scale, shape: (usize, usize)| {
             Tensor::from_vec(numbers(count, scale), shape, &Device::Cpu).unwrap()
         };

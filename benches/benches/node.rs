@@ -53,13 +53,13 @@ mod ours {
     }
 
     #[divan::bench]
-    fn declared_forward(bencher: Bencher) {
+    fn declared_forward(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.bench(|| chain(&x, |y| Declared.apply(y).unwrap()));
     }
 
     #[divan::bench]
-    fn declared_backward(bencher: Bencher) {
+    fn declared_backward(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.with_inputs(|| chain(&x, |y| Declared.apply(y).unwrap())).bench_values(|y| {
             y.backward().unwrap();
@@ -68,19 +68,19 @@ mod ours {
     }
 
     #[divan::bench]
-    fn declared_drop(bencher: Bencher) {
+    fn declared_drop(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.with_inputs(|| chain(&x, |y| Declared.apply(y).unwrap())).bench_values(drop);
     }
 
     #[divan::bench]
-    fn undeclared_forward(bencher: Bencher) {
+    fn undeclared_forward(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.bench(|| chain(&x, |y| Undeclared.apply(y).unwrap()));
     }
 
     #[divan::bench]
-    fn undeclared_backward(bencher: Bencher) {
+    fn undeclared_backward(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.with_inputs(|| chain(&x, |y| Undeclared.apply(y).unwrap())).bench_values(|y| {
             y.backward().unwrap();
@@ -120,13 +120,13 @@ mod candle {
     }
 
     #[divan::bench]
-    fn forward(bencher: Bencher) {
+    fn forward(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.bench(|| chain(&x));
     }
 
     #[divan::bench]
-    fn backward(bencher: Bencher) {
+    fn backward(bencher: Bencher<'_, '_>) {
         let x = leaf();
         bencher.with_inputs(|| chain(&x)).bench_values(|y| {
             let grads = y.backward().unwrap();

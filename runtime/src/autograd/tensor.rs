@@ -96,13 +96,12 @@ impl<E: Engine> DynTensor<E> {
     pub fn grad_contract(&self) -> Option<GradContract> {
         match &self.origin {
             Origin::Edge(edge) => Some(edge.metadata().contract()),
-            // An output that its Function marked so.
-            Origin::Cut(Cut::Function { .. }) => None,
             _ => self.dtype().is_float().then(|| GradContract::default_of(self.dtype())),
         }
     }
 
-    /// The dtype in which its gradient must arrive. `None` if it cannot have one.
+    /// The dtype in which its gradient must arrive; of an untracked tensor the one it would have by default. `None` if it is
+    /// not floating-point, and no gradient was declared for it.
     pub fn grad_dtype(&self) -> Option<GradDType> {
         self.grad_contract().map(|contract| contract.grad_dtype)
     }
