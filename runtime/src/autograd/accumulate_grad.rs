@@ -1,16 +1,15 @@
 //! The node at a leaf: it adds what arrives to the leaf's gradient.
 
 use core::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use smallvec::smallvec;
 
 use super::edge::{Edge, Origin};
-use super::input_buffer::Sum;
+use super::grad_cell::GradCell;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
-use crate::contract::{GradContract, GradDType};
+use crate::contract::GradContract;
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
 
@@ -18,50 +17,36 @@ use crate::error::{Error, Result};
 pub struct AccumulateGrad<E: Engine> {
     /// The leaf's values, so that hooks can be given the leaf.
     array: E::Array,
-    grad: Mutex<Option<DynTensor<E>>>,
+    grad: GradCell<E>,
 }
 
 impl<E: Engine> AccumulateGrad<E> {
     pub(super) fn record(array: &E::Array, contract: GradContract) -> Result<NodeRef<E>> {
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-        Node::record(Self { array: array.clone(), grad: Mutex::new(None) }, smallvec![], smallvec![metadata])
+        Node::record(Self { array: array.clone(), grad: GradCell::new() }, smallvec![], smallvec![metadata])
     }
 
     /// The gradient so far.
     pub(crate) fn grad(&self) -> Option<DynTensor<E>> {
-        self.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.grad.get()
     }
 
     /// Replaces the gradient.
     pub(crate) fn set_grad(&self, grad: Option<DynTensor<E>>) {
-        let before = core::mem::replace(&mut *self.grad.lock().unwrap_or_else(PoisonError::into_inner), grad);
-        // Dropped outside the lock: with a graph of its own it may hold a lot.
-        drop(before);
+        self.grad.set(grad);
     }
 
     /// Changes in which dtype gradients are kept from now on; `.grad` must have it already, if there is one.
     pub(crate) fn set_grad_dtype(&self, metadata: &InputMetadata, contract: GradContract) -> Result<()> {
-        let slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(expected), Some(grad)) = (contract.grad_dtype.dtype(), &*slot)
-            && grad.dtype() != expected
-        {
-            return Err(Error::GradPresent { requested: expected, present: grad.dtype() });
-        }
-        metadata.set_contract(contract);
-        Ok(())
-    }
-
-    /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`.
-    fn accumulate(&self, grad: DynTensor<E>, grad_dtype: GradDType) -> Result<()> {
-        let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sum = Sum::default();
-        if let Some(before) = &*slot {
-            // Cloned, so that the gradient is still there if the addition fails.
-            sum.add(before.clone(), grad_dtype)?;
-        }
-        sum.add(grad, grad_dtype)?;
-        *slot = sum.deliver(grad_dtype)?;
-        Ok(())
+        self.grad.checked(|grad| {
+            if let (Some(requested), Some(grad)) = (contract.grad_dtype.dtype(), grad)
+                && grad.dtype() != requested
+            {
+                return Err(Error::GradPresent { requested, present: grad.dtype() });
+            }
+            metadata.set_contract(contract);
+            Ok(())
+        })
     }
 }
 
@@ -79,7 +64,7 @@ impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
         let grad_dtype = call.node.inputs()[0].contract().grad_dtype;
         for grad in grads.into_iter().flatten() {
-            self.accumulate(grad, grad_dtype)?;
+            self.grad.add(&grad, grad_dtype)?;
             if let Some(hooks) = call.node.existing_hooks() {
                 let edge = Edge::new(NodeRef::clone(call.node), 0);
                 hooks.run_leaf(&DynTensor::with_origin(self.array.clone(), Origin::Edge(edge)))?;

@@ -4,6 +4,7 @@ use core::any::Any;
 use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::mem::ManuallyDrop;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::grad_mode::{self, GradMode};
 use super::node::NodeRef;
@@ -45,10 +46,9 @@ pub enum Cut {
 impl Cut {
     /// The cut of a tensor made inside a forward.
     pub(super) fn in_forward() -> Self {
-        thread_local! {
-            static NEXT: Cell<u64> = const { Cell::new(0) };
-        }
-        Self::InForward(NEXT.replace(NEXT.get() + 1))
+        // One counter for all threads: a value may be made in one forward and saved in another, elsewhere.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self::InForward(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -115,7 +115,7 @@ pub struct Edge<E: Engine> {
 
 impl<E: Engine> Edge<E> {
     /// An edge to input `input_nr` of `node`.
-    pub fn new(node: NodeRef<E>, input_nr: u32) -> Self {
+    pub(crate) fn new(node: NodeRef<E>, input_nr: u32) -> Self {
         Self { node: Some(node), input_nr }
     }
 

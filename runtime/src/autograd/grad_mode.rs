@@ -36,6 +36,11 @@ pub struct GradModeGuard {
 }
 
 impl GradModeGuard {
+    /// Stops recording. Inside a forward nothing is recorded anyway, and what is made there stays known as that.
+    pub(crate) fn disable() -> Self {
+        Self::enter(if current() == GradMode::InForward { GradMode::InForward } else { GradMode::Disabled })
+    }
+
     pub(crate) fn enter(mode: GradMode) -> Self {
         Self { before: MODE.replace(mode), _not_send: core::marker::PhantomData }
     }
@@ -55,7 +60,7 @@ impl fmt::Debug for GradModeGuard {
 
 /// Runs `body` without recording: its results are untracked. Holds for this thread.
 pub fn no_grad<R>(body: impl FnOnce() -> R) -> R {
-    let _guard = GradModeGuard::enter(GradMode::Disabled);
+    let _guard = GradModeGuard::disable();
     body()
 }
 

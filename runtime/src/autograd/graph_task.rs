@@ -148,7 +148,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
                 grads.push(sum.deliver(metadata.contract().grad_dtype)?);
             }
             if let Some(hooks) = node.existing_hooks() {
-                hooks.run_tensor_hooks(node, &mut grads)?;
+                guarded(node.name(), || hooks.run_tensor_hooks(node, &mut grads))?;
             }
             if let Some(needed) = &self.needed {
                 for &(input_nr, answer) in needed.captured.get(&sequence_nr).into_iter().flatten() {
@@ -176,7 +176,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         }
         let hooks = node.existing_hooks();
         if let Some(hooks) = hooks {
-            hooks.run_before(node, &mut grads)?;
+            guarded(node.name(), || hooks.run_before(node, &mut grads))?;
         }
         if node.step().materializes_grads() {
             materialize(node, &mut grads)?;
@@ -186,7 +186,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         let returned = run_step(node, &call, grads)?;
         let mut admitted = self.admit(node, checked_count(node, returned)?)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
-            hooks.run_after(node, &mut admitted, &grad_outputs)?;
+            guarded(node.name(), || hooks.run_after(node, &mut admitted, &grad_outputs))?;
         }
         for (position, (grad, origin)) in admitted.into_iter().zip(node.next_edges()).enumerate() {
             match (grad, origin) {
@@ -241,16 +241,24 @@ fn run_step<E: Engine>(
     }
     match catch_unwind(AssertUnwindSafe(|| node.step().backward(call, grads))) {
         Ok(result) => result.map_err(|error| error.inside(node.name(), Phase::Backward)),
-        Err(payload) => Err(panicked(node.name(), Phase::Backward, payload.as_ref())),
+        Err(payload) => Err(panicked(node.name(), Phase::Backward, payload)),
     }
+}
+
+/// Runs hooks of the user's: their panics become errors.
+fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(hooks))
+        .unwrap_or_else(|payload| Err(panicked(function, Phase::Backward, payload)))
 }
 
 /// The error that a caught panic becomes.
 #[cold]
-pub(crate) fn panicked(function: &str, phase: Phase, payload: &(dyn Any + Send)) -> Error {
+pub(crate) fn panicked(function: &str, phase: Phase, payload: Box<dyn Any + Send>) -> Error {
     let message = (payload.downcast_ref::<&str>().map(|&text| text.to_owned()))
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "(a payload that is not text)".to_owned());
+    // Dropping it could panic again.
+    core::mem::forget(payload);
     Error::Panicked { function: function.to_owned(), phase, message }
 }
 

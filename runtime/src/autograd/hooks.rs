@@ -4,9 +4,9 @@
 use core::any::Any;
 use core::fmt;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::input_buffer::Sum;
+use super::grad_cell::GradCell;
 use super::node::Node;
 use super::tensor::{DynTensor, Gradients};
 use crate::engine::Engine;
@@ -98,16 +98,11 @@ pub(super) struct NodeHooks<E: Engine> {
     metadata: Mutex<Metadata>,
     /// By input of the node, that is by output of its forward.
     tensor: Vec<Registry<TensorHook<E>>>,
-    retained: Vec<Mutex<Retained<E>>>,
+    /// The gradients of non-leaves that somebody asked to keep.
+    retained: Vec<OnceLock<GradCell<E>>>,
     before: Registry<PreHook<E>>,
     after: Registry<PostHook<E>>,
     leaf: Registry<LeafHook<E>>,
-}
-
-/// The gradient of a non-leaf that somebody asked to keep.
-enum Retained<E: Engine> {
-    No,
-    Yes(Option<DynTensor<E>>),
 }
 
 impl<E: Engine> NodeHooks<E> {
@@ -115,7 +110,7 @@ impl<E: Engine> NodeHooks<E> {
         Self {
             metadata: Mutex::default(),
             tensor: (0..inputs).map(|_| Registry::default()).collect(),
-            retained: (0..inputs).map(|_| Mutex::new(Retained::No)).collect(),
+            retained: (0..inputs).map(|_| OnceLock::new()).collect(),
             before: Registry::default(),
             after: Registry::default(),
             leaf: Registry::default(),
@@ -123,7 +118,10 @@ impl<E: Engine> NodeHooks<E> {
     }
 
     pub(super) fn set_metadata(&self, name: &str, value: Arc<dyn Any + Send + Sync>) {
-        self.metadata.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value);
+        let before =
+            self.metadata.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value);
+        // Outside the lock: the value may look at the node when it is dropped.
+        drop(before);
     }
 
     pub(super) fn metadata(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
@@ -139,14 +137,8 @@ impl<E: Engine> NodeHooks<E> {
                     *grad = unchanged(node, "tensor hook", grad, new)?;
                 }
             }
-            let mut retained = self.retained[input].lock().unwrap_or_else(PoisonError::into_inner);
-            if let Retained::Yes(kept) = &mut *retained {
-                let grad_dtype = node.inputs()[input].contract().grad_dtype;
-                let mut sum = Sum::default();
-                for grad in kept.iter().chain([&*grad]) {
-                    sum.add(grad.clone(), grad_dtype)?;
-                }
-                *kept = sum.deliver(grad_dtype)?;
+            if let Some(kept) = self.retained[input].get() {
+                kept.add(grad, node.inputs()[input].contract().grad_dtype)?;
             }
         }
         Ok(())
@@ -273,23 +265,15 @@ impl<E: Engine> DynTensor<E> {
     pub fn retain_grad(&self) -> Result<()> {
         let edge = self.origin().edge().ok_or_else(|| Error::NoGraph(self.untracked_reason()))?;
         if self.leaf().is_none() {
-            let slot = &edge.node().hooks().retained[edge.input_nr as usize];
-            let mut retained = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*retained, Retained::No) {
-                *retained = Retained::Yes(None);
-            }
+            edge.node().hooks().retained[edge.input_nr as usize].get_or_init(GradCell::new);
         }
         Ok(())
     }
 
-    /// The gradient kept by [`retain_grad`](Self::retain_grad).
-    pub(super) fn retained_grad(&self) -> Option<Self> {
+    /// Where [`retain_grad`](Self::retain_grad) keeps the gradient.
+    pub(super) fn retained(&self) -> Option<&GradCell<E>> {
         let edge = self.origin().edge()?;
-        let slot = edge.node().existing_hooks()?.retained.get(edge.input_nr as usize)?;
-        match &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
-            Retained::Yes(grad) => grad.clone(),
-            Retained::No => None,
-        }
+        edge.node().existing_hooks()?.retained.get(edge.input_nr as usize)?.get()
     }
 
     /// Registers a hook that runs when a backward has added to this leaf's gradient; it is given the leaf.

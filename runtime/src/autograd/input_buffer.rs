@@ -49,6 +49,10 @@ impl<E: Engine> Sum<E> {
     /// The sum in the dtype that was promised.
     pub(super) fn deliver(self, grad_dtype: GradDType) -> Result<Option<DynTensor<E>>> {
         match (self, grad_dtype) {
+            // A leaf whose gradient dtype was changed in between.
+            (Self::Single(Some(grad)), GradDType::Exactly(dtype)) if grad.dtype() != dtype => {
+                grad.cast(dtype).map(Some)
+            }
             (Self::Single(grad), _) => Ok(grad),
             (Self::Wide(sum), GradDType::Exactly(dtype)) => sum.cast(dtype).map(Some),
             // A leaf whose gradient dtype was changed to `Any` in between keeps the wide sum.

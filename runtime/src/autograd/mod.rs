@@ -8,6 +8,7 @@ mod admission;
 mod backward;
 mod creation_hook;
 mod edge;
+mod grad_cell;
 pub mod grad_mode;
 pub(crate) mod graph_task;
 mod hooks;

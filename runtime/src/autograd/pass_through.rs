@@ -117,6 +117,23 @@ impl<E: Engine> DynTensor<E> {
         self.redeclared("WithGradDType", grad_dtype)
     }
 
+    /// This tensor, with a gradient dtype at least as wide as `promised`, a result that an operation has just made.
+    pub(crate) fn promising(self, promised: GradDType) -> Result<Self> {
+        let Some(edge) = self.origin().edge() else { return Ok(self) };
+        let contract = edge.metadata().contract();
+        let wanted = contract.grad_dtype.widest(promised);
+        if wanted == contract.grad_dtype {
+            return Ok(self);
+        }
+        if NodeRef::strong_count(edge.node()) > 1 {
+            // Not made just now: the operation had nothing to do and returned what it was given.
+            let contract = GradContract { grad_dtype: wanted, ..contract };
+            return record_as("WidenGrad", self.array().clone(), &[&self], |_| Some(contract));
+        }
+        edge.metadata().set_contract(GradContract { grad_dtype: wanted, ..contract });
+        Ok(self)
+    }
+
     /// [`with_grad_dtype`](Self::with_grad_dtype) under the name of the method that was called.
     pub(crate) fn redeclared(&self, name: &'static str, grad_dtype: GradDType) -> Result<Self> {
         if let Some(got) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {

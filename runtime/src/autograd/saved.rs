@@ -11,6 +11,7 @@ use crate::engine::{Array, Engine};
 use crate::error::Result;
 
 /// A tensor saved by a forward.
+#[derive(Clone)]
 pub enum SavedTensor<E: Engine> {
     /// An input, or a constant: kept as it is.
     Plain(DynTensor<E>),
@@ -35,7 +36,10 @@ impl<E: Engine> SavedTensor<E> {
     ) -> Self {
         let &Origin::Cut(cut @ Cut::InForward(_)) = tensor.origin() else { return Self::Plain(tensor) };
         let is_this = |output: &DynTensor<E>| matches!(output.origin(), Origin::Cut(other) if *other == cut);
-        match outputs.iter().position(is_this) {
+        let positions =
+            || outputs.iter().enumerate().filter(|(_, output)| is_this(output)).map(|(position, _)| position);
+        // Of a value that was returned more than once, the output that has a gradient.
+        match positions().find(|&position| differentiable(position)).or_else(|| positions().next()) {
             Some(position) if differentiable(position) => {
                 Self::Output { array: tensor.into_array(), position: position as u32 }
             }
@@ -50,16 +54,15 @@ impl<E: Engine> SavedTensor<E> {
     ///
     /// # Errors
     /// Those of node creation hooks.
-    pub fn unpack(&self, node: &NodeRef<E>) -> Result<DynTensor<E>> {
+    pub fn unpack(self, node: &NodeRef<E>) -> Result<DynTensor<E>> {
         Ok(match self {
-            Self::Plain(tensor) => tensor.clone(),
-            Self::Output { array, position } => DynTensor::with_origin(
-                array.clone(),
-                Origin::Edge(Edge::new(NodeRef::clone(node), *position)),
-            ),
+            Self::Plain(tensor) => tensor,
+            Self::Output { array, position } => {
+                DynTensor::with_origin(array, Origin::Edge(Edge::new(NodeRef::clone(node), position)))
+            }
             // What its derivative would be matters only if this backward is recorded.
-            Self::Intermediate(array) if grad_mode::is_enabled() => saved_intermediate(node, array.clone())?,
-            Self::Intermediate(array) => DynTensor::from_array(array.clone()),
+            Self::Intermediate(array) if grad_mode::is_enabled() => saved_intermediate(node, array)?,
+            Self::Intermediate(array) => DynTensor::from_array(array),
         })
     }
 }

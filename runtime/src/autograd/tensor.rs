@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::accumulate_grad::AccumulateGrad;
 use super::edge::{Cut, Edge, Origin};
+use super::grad_cell::GradCell;
 use super::grad_mode::{self, GradMode};
 use super::node::NodeRef;
 use crate::contract::{GradContract, GradDType, Policy, Source};
@@ -162,13 +163,17 @@ impl<E: Engine> DynTensor<E> {
     /// to keep; `None` before the first, and on other tensors. What is computed from a leaf is no leaf: an updated
     /// parameter is made one again with `detach` and [`requiring_grad`](Self::requiring_grad).
     pub fn grad(&self) -> Option<Self> {
-        self.leaf().map_or_else(|| self.retained_grad(), AccumulateGrad::grad)
+        match self.leaf() {
+            Some(leaf) => leaf.grad(),
+            None => self.retained().and_then(GradCell::get),
+        }
     }
 
     /// Forgets the accumulated gradient, so that the next backward starts afresh.
     pub fn zero_grad(&self) {
-        if let Some(leaf) = self.leaf() {
-            leaf.set_grad(None);
+        match self.leaf() {
+            Some(leaf) => leaf.set_grad(None),
+            None => self.retained().into_iter().for_each(|kept| kept.set(None)),
         }
     }
 

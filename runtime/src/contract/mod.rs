@@ -22,6 +22,14 @@ pub enum GradDType {
 }
 
 impl GradDType {
+    /// The wider of both; any is wider than every dtype.
+    pub fn widest(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Exactly(a), Self::Exactly(b)) => Self::Exactly(a.promote(b)),
+            _ => Self::Any,
+        }
+    }
+
     /// The dtype, unless any is taken.
     pub const fn dtype(self) -> Option<DType> {
         match self {

@@ -36,17 +36,20 @@ impl fmt::Debug for Array {
 /// What is shown of an array, and for each dimension whether something is left out in its middle.
 fn edges(array: &Array) -> Result<(Array, Vec<bool>)> {
     let large = array.element_count() > SHOWN_ELEMENTS;
-    let mut shown = array.clone();
-    let mut gaps = Vec::new();
-    for (axis, &extent) in array.shape().iter().enumerate() {
-        let gap = large && extent > 2 * EDGE;
-        gaps.push(gap);
-        if gap {
-            let kept: Vec<usize> = (0..EDGE).chain(extent - EDGE..extent).collect();
-            shown = kernels::take(&shown, axis, &kept)?;
+    let gaps: Vec<bool> = array.shape().iter().map(|&extent| large && extent > 2 * EDGE).collect();
+    Ok((shrunk(array, &gaps, 0)?, gaps))
+}
+
+/// The ends of every axis with a gap, from `axis` on. Only they are read: the array may be a view larger than memory.
+fn shrunk(array: &Array, gaps: &[bool], axis: usize) -> Result<Array> {
+    match gaps.get(axis) {
+        None => array.contiguous(),
+        Some(false) => shrunk(array, gaps, axis + 1),
+        Some(true) => {
+            let end = |start| shrunk(&array.narrow(axis as isize, start, EDGE)?, gaps, axis + 1);
+            kernels::cat(&[end(0)?, end(array.shape()[axis] - EDGE)?], axis as isize)
         }
     }
-    Ok((shown, gaps))
 }
 
 struct Printer<'a> {

@@ -58,8 +58,19 @@ pub enum Error {
         outputs: usize,
     },
     /// A call that may be made only once in a forward.
-    #[error("`{call}` was called twice in forward of `{function}`; call it once{}", attribute_note(call))]
+    #[error("`{call}` was called twice in forward of `{function}`; call it once")]
     CalledTwice {
+        /// The Function's name.
+        function: String,
+        /// The method of `Context`.
+        call: &'static str,
+    },
+    /// A declaration in the formulas of a Function that the attribute declares.
+    #[error(
+        "forward of `{function}` calls `{call}`, which `#[autograd_function]` has settled: \
+             change its `grad = …` instead, or implement `Function` by hand"
+    )]
+    DeclaredByAttribute {
         /// The Function's name.
         function: String,
         /// The method of `Context`.
@@ -340,15 +351,6 @@ pub enum Error {
         /// What is wrong, with the value.
         problem: String,
     },
-}
-
-/// The attribute makes the first call itself.
-fn attribute_note(call: &str) -> &'static str {
-    if call == "set_output_grad_dtype" {
-        ", and under `#[autograd_function]`, which calls it, not at all: change its `grad = …`"
-    } else {
-        ""
-    }
 }
 
 fn cut_note(cuts: &[String]) -> String {

@@ -133,6 +133,6 @@ fn run_forward<E: Engine>(
     }
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(|error| error.inside(name, Phase::Forward)),
-        Err(payload) => Err(panicked(name, Phase::Forward, payload.as_ref())),
+        Err(payload) => Err(panicked(name, Phase::Forward, payload)),
     }
 }

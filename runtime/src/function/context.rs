@@ -41,6 +41,8 @@ pub(super) struct Declarations {
     non_differentiable: SmallVec<[usize; 4]>,
     saved: bool,
     policy: Policy,
+    // Under the attribute all is declared before the formulas run.
+    locked: bool,
     // A mistake is reported by `apply` even if the forward ignored it.
     mistake: Option<Error>,
 }
@@ -55,6 +57,23 @@ impl<E: Engine> Context<E> {
             materialize_grads: true,
             declarations: Declarations::default(),
         }
+    }
+
+    /// From here on every declaration is a mistake: the attribute has made them all, and types that were derived from it
+    /// must stay true.
+    pub(crate) fn lock_declarations(&mut self) {
+        self.declarations.locked = true;
+    }
+
+    /// Notes the mistake of a declaration under the attribute, if it is one.
+    fn refuse_if_locked(&mut self, call: &'static str) -> Result<()> {
+        if !self.declarations.locked {
+            return Ok(());
+        }
+        let function = self.function;
+        let error = || Error::DeclaredByAttribute { function: function.to_owned(), call };
+        self.declarations.mistake.get_or_insert_with(error);
+        Err(error())
     }
 
     /// The name of the Function.
@@ -72,6 +91,7 @@ impl<E: Engine> Context<E> {
     /// [`Error::CalledTwice`] at the second call, [`Error::DeclaredNotFloat`]. Whether the number of entries is that of
     /// the outputs shows when `forward` has returned: [`Error::DeclarationCount`] from [`apply`](super::apply).
     pub fn set_output_grad_dtype(&mut self, grad_dtypes: &[GradDType]) -> Result<()> {
+        self.refuse_if_locked("set_output_grad_dtype")?;
         let function = self.function;
         if self.declarations.grad_dtypes.is_some() {
             let error =
@@ -94,6 +114,8 @@ impl<E: Engine> Context<E> {
     /// Declares for every output the widest of its own dtype and the inputs' gradient dtypes, as built-in
     /// operations do. [`set_output_grad_dtype`](Self::set_output_grad_dtype) wins over it.
     pub fn carry_grad_dtype(&mut self) {
+        // Reported by `apply`.
+        let _ = self.refuse_if_locked("carry_grad_dtype");
         self.declarations.carries = true;
     }
 
@@ -105,11 +127,15 @@ impl<E: Engine> Context<E> {
 
     /// Marks outputs, by position, as having no gradient.
     pub fn mark_non_differentiable(&mut self, outputs: &[usize]) {
+        // Reported by `apply`.
+        let _ = self.refuse_if_locked("mark_non_differentiable");
         self.declarations.non_differentiable.extend_from_slice(outputs);
     }
 
     /// Whether an output that nobody used gets zeros in backward (the default), or `None`.
     pub fn set_materialize_grads(&mut self, materialize: bool) {
+        // Reported by `apply`.
+        let _ = self.refuse_if_locked("set_materialize_grads");
         self.materialize_grads = materialize;
     }
 
@@ -225,7 +251,8 @@ impl Declarations {
                 _ if self.non_differentiable.contains(&position) => Ok(None),
                 Some(GradDType::Any) if !dtype.is_float() => Ok(None),
                 Some(grad_dtype) => Ok(Some(GradContract { policy, ..GradContract::declared(grad_dtype) })),
-                None if self.carries => Ok(GradContract::carried(dtype, carried.clone())),
+                None if self.carries => Ok(GradContract::carried(dtype, carried.clone())
+                    .map(|contract| GradContract { policy, ..contract })),
                 None => {
                     Ok(dtype.is_float().then(|| GradContract { policy, ..GradContract::default_of(dtype) }))
                 }

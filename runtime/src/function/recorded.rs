@@ -46,11 +46,12 @@ impl<E: Engine> Kept<E> {
         let inputs = 0..call.node.next_edges().len();
         let needs_input_grad = inputs.map(|position| call.needs_input_grad(position)).collect();
         let mut ctx = Context::new(function, needs_input_grad);
-        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        ctx.saved = match &*saved {
-            Some(tensors) => {
-                Saved::Kept(tensors.iter().map(|tensor| tensor.unpack(call.node)).collect::<Result<_>>()?)
-            }
+        // Unpacked outside the lock: that may make a node, and so run hooks of the user's.
+        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ctx.saved = match saved {
+            Some(tensors) => Saved::Kept(
+                tensors.into_iter().map(|tensor| tensor.unpack(call.node)).collect::<Result<_>>()?,
+            ),
             None => Saved::Freed,
         };
         ctx.stored.clone_from(&self.stored);

@@ -23,6 +23,7 @@ pub fn forward<O: Op<E>, E: Engine>(
         return Err(Error::ValueCount { function, what: "inputs", expected, got });
     }
     let values = <O::Inputs as Tensors<E>>::values(inputs)?;
+    ctx.lock_declarations();
     Ok(<O::Outputs<E> as OutputTensors<E>>::outputs(op.forward(ctx, values)?))
 }
 

@@ -96,6 +96,24 @@ impl<D, G, E: Engine> Tensor<D, G, E> {
     }
 }
 
+impl<D, G: GradType, E: Engine> Tensor<D, G, E> {
+    /// Gives the result of an operation the type that the compiler worked out, and sees to it that the graph agrees.
+    ///
+    /// The graph knows only what is tracked, and an operation may have had nothing to do; the type counts every operand. So
+    /// the type may promise a wider gradient dtype: it then holds for the graph too. Nothing is ever narrowed here.
+    ///
+    /// # Errors
+    /// Those of node creation hooks.
+    pub(crate) fn settle(inner: DynTensor<E>) -> Result<Self> {
+        match (G::GRAD_DTYPE, inner.origin().edge()) {
+            (Some(promised), Some(_)) => inner.promising(promised).map(Self::wrap),
+            // The type says that there is no gradient.
+            (None, Some(_)) if !G::IS_UNTRACKED => Ok(Self::wrap(inner.detach())),
+            _ => Ok(Self::wrap(inner)),
+        }
+    }
+}
+
 impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     /// Gives a dynamic tensor a type.
     ///
@@ -130,7 +148,7 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     where
         G: CastOver<T>,
     {
-        self.inner.cast(T::DTYPE).map(Tensor::wrap)
+        self.inner.cast(T::DTYPE).and_then(Tensor::settle)
     }
 
     /// The same values as a constant: gradients stop here.

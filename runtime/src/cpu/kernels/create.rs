@@ -27,7 +27,9 @@ pub(crate) fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Ar
 
 /// `steps` values from `start` to `end`, both included.
 pub(crate) fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Result<Array> {
-    let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+    // Divided first where the difference would overflow.
+    let (last, span) = (steps.saturating_sub(1).max(1) as f64, end - start);
+    let step = if span.is_finite() { span / last } else { end / last - start / last };
     // From both ends towards the middle, so that the last value is `end` exactly; as PyTorch does it.
     let last = steps.saturating_sub(1) as f64;
     let middle = (steps / 2) as f64;

@@ -80,6 +80,10 @@ pub(crate) fn index_select(array: &Array, axis: isize, index: &Array) -> Result<
 pub(crate) fn index_add(grad: &Array, axis: isize, index: &Array, extent: usize) -> Result<Array> {
     let operation = "index_add";
     let axis = axis_of(operation, grad.shape(), axis)?;
+    if index.shape().len() > 1 {
+        let problem = format!("the index must have one dimension, got shape {}", index.shape());
+        return Err(Error::Shape { operation, problem });
+    }
     let positions = positions(operation, index, extent, grad.shape())?;
     let split = Split::at(grad.shape(), axis);
     if positions.len() != split.extent {
@@ -218,7 +222,8 @@ pub(crate) fn cat(arrays: &[Array], axis: isize) -> Result<Array> {
     let outer = Split::at(&shape, axis).outer;
     let parts = arrays.iter().map(|array| array.cast(dtype)?.contiguous()).collect::<Result<Vec<_>>>()?;
     let buffer = with_type!(dtype, T => {
-        let mut out = Vec::<T>::with_capacity(len);
+        let mut out = allocate::<T>(len)?;
+        out.clear();
         for row in 0..outer {
             for part in &parts {
                 let (start, count) = (part.layout().offset(), part.element_count() / outer);

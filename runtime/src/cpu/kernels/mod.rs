@@ -28,11 +28,11 @@ pub(crate) use cast::{accumulate, cast, contiguous};
 pub use create::Generator;
 pub(crate) use create::{arange, linspace, rand, randn};
 pub(crate) use extremum::{Extreme, arg_extreme, extreme, extreme_along};
-pub(crate) use index::{cat, gather_along, index_add, index_select, one_hot, pad, scatter_add, take};
+pub(crate) use index::{cat, gather_along, index_add, index_select, one_hot, pad, scatter_add};
 pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
 pub(crate) use reduce::{mean, sum, sum_to_shape};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{
-    abs, clamp, cos, erf, exp, gelu, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,
+    abs, clamp, cos, erf, exp, gelu, integer, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,
 };

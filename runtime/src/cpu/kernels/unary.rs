@@ -136,8 +136,9 @@ fn between<C: Compute>(x: C, min: C, max: C) -> C {
 }
 
 /// `value`, a scalar operand of an integer array, as an integer of its dtype.
-pub(super) fn integer(operation: &'static str, value: f64, dtype: DType) -> Result<i64> {
-    if crate::dtype::round_to(dtype, value) == value {
+pub(crate) fn integer(operation: &'static str, value: f64, dtype: DType) -> Result<i64> {
+    // 2^63 is no `i64`, though the nearest `i64` is read back as it.
+    if crate::dtype::round_to(dtype, value) == value && value < 2.0_f64.powi(63) {
         return Ok(value as i64);
     }
     let problem = format!("the scalar {value} is not a value of {dtype}: cast the tensor first");

@@ -51,7 +51,8 @@ unary_function! {
     Relu saves output, |this, x| kernels::relu(x),
     |this, grad, y| {
         let zero = DynTensor::scalar(0.0, grad.dtype());
-        y.gt(&zero)?.where_cond(&grad, &zero)
+        // So that a NaN passes its gradient on.
+        y.le(&zero)?.where_cond(&zero, &grad)
     }
 }
 

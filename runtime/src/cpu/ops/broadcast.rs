@@ -106,7 +106,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if `shape` does not broadcast to this tensor's shape.
     pub fn sum_to_shape(&self, shape: &Shape) -> Result<Unary<D, G>> {
-        self.as_dyn().sum_to_shape(shape).map(Tensor::wrap)
+        self.as_dyn().sum_to_shape(shape).and_then(Tensor::settle)
     }
 
     /// The values repeated along axes of extent 1 and new leading axes. See [`DynTensor::broadcast_to`].
@@ -114,6 +114,6 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if this tensor's shape does not broadcast to `shape`.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Unary<D, G>> {
-        self.as_dyn().broadcast_to(shape).map(Tensor::wrap)
+        self.as_dyn().broadcast_to(shape).and_then(Tensor::settle)
     }
 }

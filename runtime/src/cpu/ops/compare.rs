@@ -80,6 +80,7 @@ impl Function<Cpu> for Extremum {
 
     fn backward(&self, ctx: &Context<Cpu>, grads: Gradients<Cpu>) -> Result<Gradients<Cpu>> {
         let grad = only(ctx, grads)?;
+        let grad = grad.cast(grad.dtype().accumulation())?;
         let (lhs, rhs) = (ctx.saved_tensor(0)?, ctx.saved_tensor(1)?);
         // Equal operands get half each; one that is passed over gets nothing, and the chosen one all, a NaN included.
         let shared = lhs.eq(rhs)?.where_cond(&grad.mul_scalar(0.5)?, &grad)?;
@@ -244,7 +245,7 @@ impl<C> Tensor<bool, C> {
         G: Join<H>,
         G::Output: Over<D>,
     {
-        self.as_dyn().where_cond(on_true.as_dyn(), on_false.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().where_cond(on_true.as_dyn(), on_false.as_dyn()).and_then(Tensor::settle)
     }
 }
 

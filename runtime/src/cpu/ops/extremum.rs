@@ -184,7 +184,7 @@ macro_rules! extremes {
             /// # Errors
             /// [`Error::Shape`](crate::Error::Shape) if there is no element.
             pub fn $all(&self) -> Result<Unary<D, G>> {
-                self.as_dyn().$all().map(Tensor::wrap)
+                self.as_dyn().$all().and_then(Tensor::settle)
             }
 
             #[doc = concat!("The ", $word, " elements over `axes`. See [`DynTensor::", stringify!($axes), "`].")]
@@ -193,7 +193,7 @@ macro_rules! extremes {
             /// [`Error::Shape`](crate::Error::Shape) if an axis has extent 0,
             /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
             pub fn $axes(&self, axes: &[isize], keepdim: bool) -> Result<Unary<D, G>> {
-                self.as_dyn().$axes(axes, keepdim).map(Tensor::wrap)
+                self.as_dyn().$axes(axes, keepdim).and_then(Tensor::settle)
             }
 
             #[doc = concat!("The ", $word, " elements along `axis`, and where. See [`DynTensor::", stringify!($along), "`].")]
@@ -203,7 +203,7 @@ macro_rules! extremes {
             /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange).
             pub fn $along(&self, axis: isize, keepdim: bool) -> Result<(Unary<D, G>, Tensor<i64>)> {
                 let (values, positions) = self.as_dyn().$along(axis, keepdim)?;
-                Ok((Tensor::wrap(values), Tensor::wrap(positions)))
+                Ok((Tensor::settle(values)?, Tensor::wrap(positions)))
             }
 
             #[doc = concat!("Where the ", $word, " element is. See [`DynTensor::", stringify!($arg), "`].")]
@@ -212,7 +212,7 @@ macro_rules! extremes {
             /// [`Error::Shape`](crate::Error::Shape) if there is no element to choose,
             /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange).
             pub fn $arg(&self, axis: impl Into<Option<isize>>, keepdim: bool) -> Result<Tensor<i64>> {
-                self.as_dyn().$arg(axis, keepdim).map(Tensor::wrap)
+                self.as_dyn().$arg(axis, keepdim).and_then(Tensor::settle)
             }
         }
     )*};

@@ -185,7 +185,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange), [`Error::Shape`](crate::Error::Shape),
     /// [`Error::DType`](crate::Error::DType).
     pub fn gather<I: Element, H>(&self, axis: isize, index: &Tensor<I, H>) -> Result<Unary<D, G>> {
-        self.as_dyn().gather(axis, index.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().gather(axis, index.as_dyn()).and_then(Tensor::settle)
     }
 
     /// Zeros to which each element is added where `index` says. See [`DynTensor::scatter_add`].
@@ -198,7 +198,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
         axis: isize,
         index: &Tensor<I, H>,
     ) -> Result<Unary<D, G>> {
-        self.as_dyn().scatter_add(shape, axis, index.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().scatter_add(shape, axis, index.as_dyn()).and_then(Tensor::settle)
     }
 
     /// The slices of `axis` that a vector of indices names. See [`DynTensor::index_select`].
@@ -206,7 +206,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// As [`gather`](Self::gather).
     pub fn index_select<I: Element, H>(&self, axis: isize, index: &Tensor<I, H>) -> Result<Unary<D, G>> {
-        self.as_dyn().index_select(axis, index.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().index_select(axis, index.as_dyn()).and_then(Tensor::settle)
     }
 
     /// The adjoint of `index_select`. See [`DynTensor::index_add`].
@@ -219,7 +219,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
         index: &Tensor<I, H>,
         extent: usize,
     ) -> Result<Unary<D, G>> {
-        self.as_dyn().index_add(axis, index.as_dyn(), extent).map(Tensor::wrap)
+        self.as_dyn().index_add(axis, index.as_dyn(), extent).and_then(Tensor::settle)
     }
 
     /// The rows of this table that the indices name. See [`DynTensor::embedding`].
@@ -227,7 +227,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// As [`gather`](Self::gather).
     pub fn embedding<I: Element, H>(&self, index: &Tensor<I, H>) -> Result<Unary<D, G>> {
-        self.as_dyn().embedding(index.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().embedding(index.as_dyn()).and_then(Tensor::settle)
     }
 }
 

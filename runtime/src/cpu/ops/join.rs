@@ -96,7 +96,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// [`Error::Argument`] if there is none, [`Error::Shape`] of scalars or shapes that differ elsewhere.
     pub fn cat(tensors: &[&Self], axis: isize) -> Result<Unary<D, G>> {
         let tensors: Vec<_> = tensors.iter().map(|tensor| tensor.as_dyn()).collect();
-        DynTensor::cat(&tensors, axis).map(Tensor::wrap)
+        DynTensor::cat(&tensors, axis).and_then(Tensor::settle)
     }
 
     /// The tensors, all of one shape, along a new axis. See [`DynTensor::stack`].
@@ -105,7 +105,7 @@ impl<D: Element, G: Over<D>> Tensor<D, G, Cpu> {
     /// As [`cat`](Self::cat).
     pub fn stack(tensors: &[&Self], axis: isize) -> Result<Unary<D, G>> {
         let tensors: Vec<_> = tensors.iter().map(|tensor| tensor.as_dyn()).collect();
-        DynTensor::stack(&tensors, axis).map(Tensor::wrap)
+        DynTensor::stack(&tensors, axis).and_then(Tensor::settle)
     }
 }
 

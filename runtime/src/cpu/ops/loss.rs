@@ -80,7 +80,7 @@ impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// [`Error::Shape`], [`Error::IndexOutOfRange`], [`Error::DType`] if the classes are not integers.
     pub fn cross_entropy<I: Element, H>(&self, classes: &Tensor<I, H>) -> Result<Unary<D, G>> {
-        self.as_dyn().cross_entropy(classes.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().cross_entropy(classes.as_dyn()).and_then(Tensor::settle)
     }
 }
 
@@ -152,7 +152,7 @@ impl<D: Float, G> Tensor<D, G, Cpu> {
         G: Join<H>,
         G::Output: Over<D>,
     {
-        self.as_dyn().mse(target.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().mse(target.as_dyn()).and_then(Tensor::settle)
     }
 }
 

@@ -103,7 +103,7 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
         G: Join<H>,
         G::Output: Over<D>,
     {
-        self.as_dyn().matmul(rhs.as_dyn()).map(Tensor::wrap)
+        self.as_dyn().matmul(rhs.as_dyn()).and_then(Tensor::settle)
     }
 
     /// The matrix product, stored in `T`. See [`DynTensor::matmul_in`].
@@ -118,7 +118,7 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
         G: Join<H>,
         G::Output: CastOver<T>,
     {
-        self.as_dyn().matmul_in(rhs.as_dyn(), T::DTYPE).map(Tensor::wrap)
+        self.as_dyn().matmul_in(rhs.as_dyn(), T::DTYPE).and_then(Tensor::settle)
     }
 }
 

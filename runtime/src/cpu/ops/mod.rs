@@ -182,7 +182,7 @@ macro_rules! unary_method {
         impl<D: $crate::$bound, G: $crate::typed::Over<D>> $crate::Tensor<D, G> {
             $(#[$doc])*
             pub fn $name(&self $(, $argument: $type)*) -> $crate::Result<$crate::cpu::ops::Unary<D, G>> {
-                self.as_dyn().$name($($argument),*).map($crate::Tensor::wrap)
+                self.as_dyn().$name($($argument),*).and_then($crate::Tensor::settle)
             }
         }
     };
@@ -206,7 +206,7 @@ macro_rules! binary_method {
                 G: $crate::typed::Join<H>,
                 G::Output: $crate::typed::Over<D>,
             {
-                self.as_dyn().$name(rhs.as_dyn()).map($crate::Tensor::wrap)
+                self.as_dyn().$name(rhs.as_dyn()).and_then($crate::Tensor::settle)
             }
         }
     };

@@ -144,7 +144,7 @@ impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
         epsilon: f64,
     ) -> Result<Unary<D, G>> {
         let (weight, bias) = (weight.map(Self::as_dyn), bias.map(Self::as_dyn));
-        self.as_dyn().layer_norm(shape, weight, bias, epsilon).map(Tensor::wrap)
+        self.as_dyn().layer_norm(shape, weight, bias, epsilon).and_then(Tensor::settle)
     }
 }
 

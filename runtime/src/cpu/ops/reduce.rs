@@ -191,7 +191,7 @@ impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// None at present.
     pub fn mean(&self) -> Result<Unary<D, G>> {
-        self.as_dyn().mean().map(Tensor::wrap)
+        self.as_dyn().mean().and_then(Tensor::settle)
     }
 
     /// The means along `axes`, which stay with extent 1 if `keepdim`. See [`DynTensor::mean_axes`].
@@ -199,7 +199,7 @@ impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
     pub fn mean_axes(&self, axes: &[isize], keepdim: bool) -> Result<Unary<D, G>> {
-        self.as_dyn().mean_axes(axes, keepdim).map(Tensor::wrap)
+        self.as_dyn().mean_axes(axes, keepdim).and_then(Tensor::settle)
     }
 
     /// The sum of all elements, of shape `[]`. See [`DynTensor::sum`].
@@ -207,7 +207,7 @@ impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// None at present.
     pub fn sum(&self) -> Result<Unary<D, G>> {
-        self.as_dyn().sum().map(Tensor::wrap)
+        self.as_dyn().sum().and_then(Tensor::settle)
     }
 
     /// The sums along `axes`, which stay with extent 1 if `keepdim`. See [`DynTensor::sum_axes`].
@@ -215,7 +215,7 @@ impl<D: Float, G: Over<D>> Tensor<D, G, Cpu> {
     /// # Errors
     /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
     pub fn sum_axes(&self, axes: &[isize], keepdim: bool) -> Result<Unary<D, G>> {
-        self.as_dyn().sum_axes(axes, keepdim).map(Tensor::wrap)
+        self.as_dyn().sum_axes(axes, keepdim).and_then(Tensor::settle)
     }
 }
 
@@ -228,7 +228,7 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
     where
         G: CastOver<T>,
     {
-        self.as_dyn().sum_in(T::DTYPE).map(Tensor::wrap)
+        self.as_dyn().sum_in(T::DTYPE).and_then(Tensor::settle)
     }
 
     /// The sums along `axes`, formed and stored in `T`. See [`DynTensor::sum_axes_in`].
@@ -239,7 +239,7 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
     where
         G: CastOver<T>,
     {
-        self.as_dyn().sum_axes_in(axes, keepdim, T::DTYPE).map(Tensor::wrap)
+        self.as_dyn().sum_axes_in(axes, keepdim, T::DTYPE).and_then(Tensor::settle)
     }
 
     /// The mean of all elements, formed and stored in `T`. See [`DynTensor::mean_in`].
@@ -250,7 +250,7 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
     where
         G: CastOver<T>,
     {
-        self.as_dyn().mean_in(T::DTYPE).map(Tensor::wrap)
+        self.as_dyn().mean_in(T::DTYPE).and_then(Tensor::settle)
     }
 
     /// The means along `axes`, formed and stored in `T`. See [`DynTensor::mean_axes_in`].
@@ -261,7 +261,7 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
     where
         G: CastOver<T>,
     {
-        self.as_dyn().mean_axes_in(axes, keepdim, T::DTYPE).map(Tensor::wrap)
+        self.as_dyn().mean_axes_in(axes, keepdim, T::DTYPE).and_then(Tensor::settle)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Arithmetic with a number that is no tensor: it adopts the tensor's dtype and has no gradient.
 
 use super::{unary_function, unary_method};
-use crate::cpu::kernels;
+use crate::cpu::{Array, kernels};
+use crate::error::Result;
 
 /// `x + s`.
 struct AddScalar(f64);
@@ -31,13 +32,27 @@ unary_method! {
     ///
     /// # Errors
     /// [`Error::Argument`](crate::Error::Argument) if the tensor is of integers and the scalar is none.
-    sub_scalar[Element](scalar: f64) => AddScalar(-scalar)
+    sub_scalar[Element](scalar: f64) => SubScalar(scalar)
+}
+
+/// `x − s`.
+struct SubScalar(f64);
+
+unary_function! { SubScalar saves nothing, |this, x| difference(x, this.0), |this, grad| Ok(grad) }
+
+/// `x − s`; of unsigned integers `−s` would be no value.
+fn difference(x: &Array, scalar: f64) -> Result<Array> {
+    if x.dtype().is_float() {
+        return kernels::add_scalar(x, -scalar);
+    }
+    kernels::integer("sub_scalar", scalar, x.dtype())?;
+    kernels::sub(x, &Array::scalar_of(scalar, x.dtype()))
 }
 
 /// `x · s`.
 struct MulScalar(f64);
 
-unary_function! { MulScalar saves nothing, |this, x| kernels::mul_scalar(x, this.0), |this, grad| grad.mul_scalar(this.0) }
+unary_function! { MulScalar saves nothing, |this, x| kernels::mul_scalar(x, this.0), |this, grad| grad.cast(grad.dtype().accumulation())?.mul_scalar(this.0) }
 
 unary_method! {
     /// `self · scalar`, element by element.
@@ -59,7 +74,7 @@ unary_method! {
 /// `x / s`.
 struct DivScalar(f64);
 
-unary_function! { DivScalar saves nothing, |this, x| kernels::div_scalar(x, this.0), |this, grad| grad.div_scalar(this.0) }
+unary_function! { DivScalar saves nothing, |this, x| kernels::div_scalar(x, this.0), |this, grad| grad.cast(grad.dtype().accumulation())?.div_scalar(this.0) }
 
 unary_method! {
     /// `self / scalar`, element by element.

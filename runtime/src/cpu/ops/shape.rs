@@ -228,7 +228,7 @@ macro_rules! typed_twins {
             $(
                 $(#[$doc])*
                 pub fn $name(&self, $($argument: $type),*) -> Result<Unary<D, G>> {
-                    self.as_dyn().$name($($argument),*).map(Tensor::wrap)
+                    self.as_dyn().$name($($argument),*).and_then(Tensor::settle)
                 }
             )*
         }
