@@ -70,20 +70,6 @@ fn a_result_stored_in_integers_has_no_gradient_that_its_type_does_not_know_of() 
     assert!(sum.cast::<f32>().unwrap().backward().is_err());
 }
 
-#[test]
-fn a_gradient_of_any_dtype_is_not_narrowed_by_its_seed_nor_by_its_company() {
-    let x = DynTensor::from_vec(vec![1.0_f32], [1]).unwrap().requiring_grad_in(GradDType::Any).unwrap();
-    x.cast(DType::F16).unwrap().mul_scalar(1e-10).unwrap().sum().unwrap().backward().unwrap();
-    assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [1e-10]);
-
-    let half = DynTensor::from_vec(vec![f16::from_f32(1e-4)], [1]).unwrap();
-    let any = half.requiring_grad_in(GradDType::Any).unwrap();
-    let wide = half.requiring_grad_in(GradDType::Exactly(DType::F32)).unwrap();
-    any.mul(&wide).unwrap().backward_with(&half, BackwardOptions::new()).unwrap();
-    let exact = f64::from(f16::from_f32(1e-4)).powi(2) as f32;
-    assert_eq!(wide.grad().unwrap().item::<f32>().unwrap(), exact);
-}
-
 /// `exp`, computed under `no_grad`, saved and returned, perhaps twice.
 struct Exp {
     twice: bool,

@@ -135,7 +135,7 @@ fn seed_roots<'g, E: Engine>(
         let seed = match seed {
             Some(seed) => (*seed).clone(),
             None if root.shape().is_single() => {
-                DynTensor::from_array(E::Array::full(root.shape(), 1.0, edge.metadata().seed_dtype())?)
+                DynTensor::from_array(E::Array::full(root.shape(), 1.0, edge.metadata().zero_dtype())?)
             }
             None => return Err(Error::SeedMissing { shape: root.shape().clone(), place: root.describe() }),
         };

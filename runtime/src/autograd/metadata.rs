@@ -40,13 +40,6 @@ impl InputMetadata {
         self.contract.store(contract.code(), Ordering::Relaxed);
     }
 
-    /// The dtype of the gradient of one that stands for a seed: as [`zero_dtype`](Self::zero_dtype), but where any is taken at
-    /// least `f32`, so that what follows is not computed in a narrow dtype that nobody asked for.
-    pub fn seed_dtype(&self) -> DType {
-        let own = self.zero_dtype();
-        if self.contract().grad_dtype.dtype().is_none() { own.accumulation() } else { own }
-    }
-
     /// The dtype of zeros that stand for a gradient which never came: the declared one, or where any is taken the
     /// values' own, or `f32` where those are integers.
     pub fn zero_dtype(&self) -> DType {

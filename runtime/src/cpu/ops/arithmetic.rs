@@ -94,9 +94,11 @@ impl Function<Cpu> for Mul {
     fn backward(&self, ctx: &Context<Cpu>, grads: Gradients<Cpu>) -> Result<Gradients<Cpu>> {
         let grad = only(ctx, grads)?;
         let (lhs, rhs) = (ctx.saved_tensor(0)?, ctx.saved_tensor(1)?);
-        // The edge behind may be wider than what came, and the product may be summed first: it is rounded there alone.
-        let factor =
-            |saved: &DynTensor<Cpu>| widened(&grad, saved).and_then(|(grad, saved)| grad.mul(&saved));
+        // Where the product will be summed, it must not be rounded first.
+        let factor = |saved: &DynTensor<Cpu>| match self.0 {
+            Some(_) => widened(&grad, saved).and_then(|(grad, saved)| grad.mul(&saved)),
+            None => grad.mul(saved),
+        };
         both(ctx, &self.0, || factor(rhs), || factor(lhs))
     }
 

@@ -52,7 +52,7 @@ fn difference(x: &Array, scalar: f64) -> Result<Array> {
 /// `x · s`.
 struct MulScalar(f64);
 
-unary_function! { MulScalar saves nothing, |this, x| kernels::mul_scalar(x, this.0), |this, grad| grad.cast(grad.dtype().accumulation())?.mul_scalar(this.0) }
+unary_function! { MulScalar saves nothing, |this, x| kernels::mul_scalar(x, this.0), |this, grad| grad.mul_scalar(this.0) }
 
 unary_method! {
     /// `self · scalar`, element by element.
@@ -74,7 +74,7 @@ unary_method! {
 /// `x / s`.
 struct DivScalar(f64);
 
-unary_function! { DivScalar saves nothing, |this, x| kernels::div_scalar(x, this.0), |this, grad| grad.cast(grad.dtype().accumulation())?.div_scalar(this.0) }
+unary_function! { DivScalar saves nothing, |this, x| kernels::div_scalar(x, this.0), |this, grad| grad.div_scalar(this.0) }
 
 unary_method! {
     /// `self / scalar`, element by element.
