@@ -5,7 +5,7 @@ use super::grad_mode::{GradMode, GradModeGuard};
 use super::graph_task::{GraphTask, Needed};
 use super::tensor::DynTensor;
 use crate::contract::Policy;
-use crate::engine::{Array, Engine};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 
 /// How a backward call goes about it.
@@ -107,9 +107,7 @@ pub fn grad<E: Engine>(
     let mut answers = task.run()?;
     for (position, (grad, target)) in answers.grads.iter_mut().zip(&targets).enumerate() {
         if grad.is_none() && options.materialize_grads {
-            let metadata = target.metadata();
-            let zeros = E::Array::full(metadata.shape(), 0.0, metadata.zero_dtype())?;
-            *grad = Some(DynTensor::from_array(zeros));
+            *grad = Some(target.metadata().filled(0.0)?);
         } else if grad.is_none() && !options.allow_unused {
             let withheld = answers.withheld.iter().map(|(node, input)| {
                 format!("backward of `{}` returned `None` for its input {input}", node.name())
@@ -134,9 +132,7 @@ fn seed_roots<'g, E: Engine>(
         let Some(edge) = root.origin().edge() else { return Err(Error::NoGraph(root.untracked_reason())) };
         let seed = match seed {
             Some(seed) => (*seed).clone(),
-            None if root.shape().is_single() => {
-                DynTensor::from_array(E::Array::full(root.shape(), 1.0, edge.metadata().zero_dtype())?)
-            }
+            None if root.shape().is_single() => edge.metadata().filled(1.0)?,
             None => return Err(Error::SeedMissing { shape: root.shape().clone(), place: root.describe() }),
         };
         task.seed(edge, seed)?;

@@ -70,9 +70,9 @@ impl fmt::Display for Cut {
 impl<E: Engine> Origin<E> {
     /// The origin of a result that was not recorded: why not, as far as its inputs and the grad mode tell.
     pub(crate) fn of_unrecorded<'a>(inputs: impl Iterator<Item = &'a DynTensor<E>>) -> Self {
-        let mut origin = Self::Data;
+        let (mut origin, mode) = (Self::Data, grad_mode::current());
         for input in inputs {
-            match (input.origin(), grad_mode::current()) {
+            match (input.origin(), mode) {
                 (Self::Edge(_), GradMode::InForward) | (Self::Cut(Cut::InForward(_)), _) => {
                     // What depends on an unrecorded intermediate is one itself, whatever else it depends on.
                     return Self::Cut(Cut::in_forward());
@@ -131,11 +131,6 @@ impl<E: Engine> Edge<E> {
                 }
             }
         }
-    }
-
-    /// The same position of the same node.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.input_nr == other.input_nr && self.node().sequence_nr() == other.node().sequence_nr()
     }
 }
 

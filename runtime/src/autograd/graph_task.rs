@@ -12,7 +12,7 @@ use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::Policy;
-use crate::engine::{Array, Engine};
+use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
 
 /// The nodes that a call has to visit, when it is asked for the gradients of certain tensors only.
@@ -223,8 +223,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 fn materialize<E: Engine>(node: &NodeRef<E>, grads: &mut Gradients<E>) -> Result<()> {
     for (grad, metadata) in grads.iter_mut().zip(node.inputs()) {
         if grad.is_none() {
-            let zeros = E::Array::full(metadata.shape(), 0.0, metadata.zero_dtype())?;
-            *grad = Some(DynTensor::from_array(zeros));
+            *grad = Some(metadata.filled(0.0)?);
         }
     }
     Ok(())

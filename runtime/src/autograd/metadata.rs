@@ -3,8 +3,11 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU16, Ordering};
 
+use super::tensor::DynTensor;
 use crate::contract::GradContract;
 use crate::dtype::DType;
+use crate::engine::{Array, Engine};
+use crate::error::Result;
 use crate::shape::Shape;
 
 /// Shape, storage dtype and gradient contract of one output of a node's forward, that is of one gradient it receives.
@@ -38,6 +41,14 @@ impl InputMetadata {
 
     pub(crate) fn set_contract(&self, contract: GradContract) {
         self.contract.store(contract.code(), Ordering::Relaxed);
+    }
+
+    /// A gradient that nobody sent, in the dtype that is expected: zeros for one that never came, a one for a seed.
+    ///
+    /// # Errors
+    /// If the engine cannot hold it.
+    pub(super) fn filled<E: Engine>(&self, value: f64) -> Result<DynTensor<E>> {
+        E::Array::full(&self.shape, value, self.zero_dtype()).map(DynTensor::from_array)
     }
 
     /// The dtype of zeros that stand for a gradient which never came: the declared one, or where any is taken the

@@ -136,10 +136,7 @@ impl<E: Engine> DynTensor<E> {
 
     /// [`with_grad_dtype`](Self::with_grad_dtype) under the name of the method that was called.
     pub(crate) fn redeclared(&self, name: &'static str, grad_dtype: GradDType) -> Result<Self> {
-        if let Some(got) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
-            let expected = "a floating-point dtype for a gradient".to_owned();
-            return Err(Error::DType { operation: "with_grad_dtype", expected, got });
-        }
+        grad_dtype.require_float("with_grad_dtype")?;
         let contract = GradContract::declared(grad_dtype);
         let array = self.array().clone();
         record_as(name, array, &[self], |_| Some(contract))

@@ -137,24 +137,14 @@ impl<E: Engine> DynTensor<E> {
         let (Some(leaf), Some(edge)) = (self.leaf(), self.origin.edge()) else {
             return Err(Error::NotALeaf { call: "set_grad_dtype", producer: self.describe() });
         };
-        if let Some(got) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
-            let expected = "a floating-point dtype for a gradient".to_owned();
-            return Err(Error::DType { operation: "set_grad_dtype", expected, got });
-        }
+        grad_dtype.require_float("set_grad_dtype")?;
         leaf.set_grad_dtype(edge.metadata(), GradContract::declared(grad_dtype))
     }
 
     fn leaf_with(&self, contract: GradContract) -> Result<Self> {
-        let not_float = |got| {
-            let expected = "a floating-point dtype for a gradient".to_owned();
-            Err(Error::DType { operation: "requiring_grad", expected, got })
-        };
-        if !self.dtype().is_float() {
-            return not_float(self.dtype());
-        }
-        if let Some(dtype) = contract.grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
-            return not_float(dtype);
-        }
+        let operation = "requiring_grad";
+        GradDType::Exactly(self.dtype()).require_float(operation)?;
+        contract.grad_dtype.require_float(operation)?;
         let node = AccumulateGrad::record(&self.array, contract)?;
         Ok(Self { array: self.array.clone(), origin: Origin::Edge(Edge::new(node, 0)) })
     }

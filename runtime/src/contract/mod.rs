@@ -11,6 +11,7 @@ pub use policy::Policy;
 use core::fmt;
 
 use crate::dtype::DType;
+use crate::error::{Error, Result};
 
 /// The dtype that the gradient of a tensor must have when it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,21 @@ impl GradDType {
         match (self, other) {
             (Self::Exactly(a), Self::Exactly(b)) => Self::Exactly(a.promote(b)),
             _ => Self::Any,
+        }
+    }
+
+    /// Checks that a gradient can have this dtype.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if it is not floating-point.
+    pub(crate) fn require_float(self, operation: &'static str) -> Result<()> {
+        match self.dtype().filter(|dtype| !dtype.is_float()) {
+            None => Ok(()),
+            Some(got) => Err(Error::DType {
+                operation,
+                expected: "a floating-point dtype for a gradient".to_owned(),
+                got,
+            }),
         }
     }
 
@@ -81,7 +97,7 @@ pub struct GradContract {
 }
 
 impl GradContract {
-    /// The contract of a tensor for which nothing was declared: its own dtype, converted to silently by nobody else.
+    /// The contract of a tensor for which nothing was declared: its own dtype, under the default policy.
     pub const fn default_of(dtype: DType) -> Self {
         Self { grad_dtype: GradDType::Exactly(dtype), source: Source::Default, policy: Policy::Cast }
     }

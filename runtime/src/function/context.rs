@@ -65,15 +65,19 @@ impl<E: Engine> Context<E> {
         self.declarations.locked = true;
     }
 
+    /// Notes a mistake for `apply`, which reports the first one even if the forward ignores it, and returns it.
+    fn mistake(&mut self, error: impl Fn() -> Error) -> Result<()> {
+        self.declarations.mistake.get_or_insert_with(&error);
+        Err(error())
+    }
+
     /// Notes the mistake of a declaration under the attribute, if it is one.
     fn refuse_if_locked(&mut self, call: &'static str) -> Result<()> {
         if !self.declarations.locked {
             return Ok(());
         }
         let function = self.function;
-        let error = || Error::DeclaredByAttribute { function: function.to_owned(), call };
-        self.declarations.mistake.get_or_insert_with(error);
-        Err(error())
+        self.mistake(|| Error::DeclaredByAttribute { function: function.to_owned(), call })
     }
 
     /// The name of the Function.
@@ -94,19 +98,15 @@ impl<E: Engine> Context<E> {
         self.refuse_if_locked("set_output_grad_dtype")?;
         let function = self.function;
         if self.declarations.grad_dtypes.is_some() {
-            let error =
-                || Error::CalledTwice { function: function.to_owned(), call: "set_output_grad_dtype" };
-            self.declarations.mistake.get_or_insert_with(error);
-            return Err(error());
+            let call = "set_output_grad_dtype";
+            return self.mistake(|| Error::CalledTwice { function: function.to_owned(), call });
         }
         self.declarations.grad_dtypes = Some(SmallVec::from_slice(grad_dtypes));
         let not_float = |&(_, dtype): &(usize, DType)| !dtype.is_float();
         let declared = grad_dtypes.iter().enumerate().filter_map(|(i, grad)| Some((i, grad.dtype()?)));
         if let Some((position, got)) = declared.clone().find(not_float) {
-            let error =
-                || Error::DeclaredNotFloat { place: Box::new(Place::output(function, position)), got };
-            self.declarations.mistake.get_or_insert_with(error);
-            return Err(error());
+            let place = || Box::new(Place::output(function, position));
+            return self.mistake(|| Error::DeclaredNotFloat { place: place(), got });
         }
         Ok(())
     }
@@ -145,9 +145,9 @@ impl<E: Engine> Context<E> {
     /// derivative through it is an error. A constant made here is saved as `constant.detach()`. Called once.
     pub fn save_for_backward<S: SaveForBackward<E>>(&mut self, tensors: S) {
         if core::mem::replace(&mut self.declarations.saved, true) {
-            let function = self.function.to_owned();
-            let error = || Error::CalledTwice { function, call: "save_for_backward" };
-            self.declarations.mistake.get_or_insert_with(error);
+            let (function, call) = (self.function, "save_for_backward");
+            // Reported by `apply`.
+            let _ = self.mistake(|| Error::CalledTwice { function: function.to_owned(), call });
             return;
         }
         let mut list = List::new();
@@ -242,7 +242,6 @@ impl Declarations {
         let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
         let resolve = |(position, output): (usize, &DynTensor<E>)| {
             let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
-            let policy = self.policy;
             let dtype = output.array().dtype();
             match declared {
                 Some(GradDType::Exactly(_)) if self.non_differentiable.contains(&position) => {
@@ -250,15 +249,15 @@ impl Declarations {
                 }
                 _ if self.non_differentiable.contains(&position) => Ok(None),
                 Some(GradDType::Any) if !dtype.is_float() => Ok(None),
-                Some(grad_dtype) => Ok(Some(GradContract { policy, ..GradContract::declared(grad_dtype) })),
-                None if self.carries => Ok(GradContract::carried(dtype, carried.clone())
-                    .map(|contract| GradContract { policy, ..contract })),
-                None => {
-                    Ok(dtype.is_float().then(|| GradContract { policy, ..GradContract::default_of(dtype) }))
-                }
+                Some(grad_dtype) => Ok(Some(GradContract::declared(grad_dtype))),
+                None if self.carries => Ok(GradContract::carried(dtype, carried.clone())),
+                None => Ok(dtype.is_float().then(|| GradContract::default_of(dtype))),
             }
         };
-        outputs.iter().enumerate().map(resolve).collect()
+        let with_policy = |contract: Option<GradContract>| {
+            contract.map(|contract| GradContract { policy: self.policy, ..contract })
+        };
+        outputs.iter().enumerate().map(|output| resolve(output).map(with_policy)).collect()
     }
 }
 
