@@ -21,7 +21,9 @@ pub mod typed;
 pub mod __private;
 
 pub use autograd::grad_mode::{enable_grad, no_grad};
-pub use autograd::{BackwardOptions, DynTensor, Gradients, Outputs, backward, grad};
+pub use autograd::{
+    BackwardOptions, DynTensor, Gradients, Outputs, autocast, autocast_dtype, backward, grad,
+};
 pub use contract::{GradDType, Policy, Source};
 #[cfg(feature = "cpu")]
 pub use cpu::Generator;

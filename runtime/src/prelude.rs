@@ -3,5 +3,5 @@
 pub use crate::{
     AnyGrad, Apply, BackwardOptions, CastOver, Context, DType, DynTensor, Element, Error, Float, Function,
     GradDType, Gradients, Inputs, Join, NoGrad, Op, Outputs, Over, Policy, Result, Shape, Tensor, Untracked,
-    Value, apply, autograd_function, bf16, enable_grad, f8e4m3, f8e5m2, f16, no_grad,
+    Value, apply, autocast, autograd_function, bf16, enable_grad, f8e4m3, f8e5m2, f16, no_grad,
 };

@@ -4,12 +4,13 @@ use core::fmt;
 
 use smallvec::smallvec;
 
+use super::admission::{Sender, refused};
 use super::edge::{Edge, Origin};
 use super::grad_cell::GradCell;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
-use crate::contract::GradContract;
+use crate::contract::{GradContract, Policy, admit};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
 
@@ -34,6 +35,18 @@ impl<E: Engine> AccumulateGrad<E> {
     /// Replaces the gradient.
     pub(crate) fn set_grad(&self, grad: Option<DynTensor<E>>) {
         self.grad.set(grad);
+    }
+
+    /// Replaces the gradient by one that has the shape and the dtype that are expected of it.
+    pub(crate) fn assign_grad(&self, metadata: &InputMetadata, grad: &DynTensor<E>) -> Result<()> {
+        let contract = GradContract { policy: Policy::Strict, ..metadata.contract() };
+        match admit(metadata.shape(), contract, grad.shape(), grad.dtype()) {
+            Ok(_) => {
+                self.set_grad(Some(grad.clone()));
+                Ok(())
+            }
+            Err(refusal) => Err(refused(Sender::Assigned, metadata, "a leaf".to_owned(), grad, refusal)),
+        }
     }
 
     /// Changes in which dtype gradients are kept from now on; `.grad` must have it already, if there is one.

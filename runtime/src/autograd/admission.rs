@@ -2,12 +2,13 @@
 //! nowhere else: once per edge, by the sender, before accumulation and before hooks.
 
 use super::edge::Edge;
+use super::metadata::InputMetadata;
 use super::node::Node;
 use super::tensor::DynTensor;
 use crate::contract::{Admission, Policy, Refusal, Source, admit};
 use crate::dtype::DType;
 use crate::engine::Engine;
-use crate::error::{Error, GradientMismatch, Place, Result};
+use crate::error::{Error, GradientMismatch, GradientSender, Place, Result};
 
 /// Who sends a gradient.
 #[derive(Clone, Copy)]
@@ -16,13 +17,16 @@ pub(super) enum Sender<'a, E: Engine> {
     Node(&'a Node<E>, usize),
     /// The caller, as a seed.
     Seed,
+    /// The caller, as the gradient of a leaf.
+    Assigned,
 }
 
 impl<E: Engine> Sender<'_, E> {
-    fn place(&self) -> Option<Place> {
+    fn described(&self) -> GradientSender {
         match self {
-            Self::Node(node, position) => Some(Place::input(node.name(), *position)),
-            Self::Seed => None,
+            Self::Node(node, position) => GradientSender::Backward(Place::input(node.name(), *position)),
+            Self::Seed => GradientSender::Seed,
+            Self::Assigned => GradientSender::Assigned,
         }
     }
 }
@@ -44,23 +48,27 @@ pub(super) fn admit_gradient<E: Engine>(
     match admit(metadata.shape(), contract, grad.shape(), grad.dtype()) {
         Ok(Admission::AsIs) => Ok(grad),
         Ok(Admission::Convert(dtype)) => grad.cast(dtype),
-        Err(refusal) => Err(refused(sender, edge, &grad, refusal)),
+        Err(refusal) => Err(refused(sender, metadata, edge.node().describe(edge.input_nr), &grad, refusal)),
     }
 }
 
+/// The error of a gradient that `receiver`, of this metadata, does not take.
 #[cold]
-fn refused<E: Engine>(sender: Sender<'_, E>, edge: &Edge<E>, grad: &DynTensor<E>, refusal: Refusal) -> Error {
-    let got = grad.dtype();
+pub(super) fn refused<E: Engine>(
+    sender: Sender<'_, E>,
+    metadata: &InputMetadata,
+    receiver: String,
+    grad: &DynTensor<E>,
+    refusal: Refusal,
+) -> Error {
+    let (sender, got) = (sender.described(), grad.dtype());
     let expecting = |dtype: Option<DType>| dtype.map(|expected| (expected, got));
     let (shape, dtype) = match refusal {
-        Refusal::NotFloat => {
-            return Error::GradientNotFloat { place: sender.place().map(Box::new), got };
-        }
+        Refusal::NotFloat => return Error::GradientNotFloat { sender: Box::new(sender), got },
         Refusal::Shape { dtype } => {
-            (Some((edge.metadata().shape().clone(), grad.shape().clone())), expecting(dtype))
+            (Some((metadata.shape().clone(), grad.shape().clone())), expecting(dtype))
         }
         Refusal::DType(expected) => (None, expecting(Some(expected))),
     };
-    let receiver = edge.node().describe(edge.input_nr);
-    Error::Gradient(Box::new(GradientMismatch { sender: sender.place(), receiver, shape, dtype }))
+    Error::Gradient(Box::new(GradientMismatch { sender, receiver, shape, dtype }))
 }

@@ -246,8 +246,12 @@ fn run_step<E: Engine>(
 
 /// Runs hooks of the user's: their panics become errors.
 fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(hooks))
-        .unwrap_or_else(|payload| Err(panicked(function, Phase::Backward, payload)))
+    caught(function, Phase::Backward, hooks)?
+}
+
+/// What `body` returns; an error if it panics.
+pub(super) fn caught<R>(function: &str, phase: Phase, body: impl FnOnce() -> R) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|payload| panicked(function, phase, payload))
 }
 
 /// The error that a caught panic becomes.

@@ -5,7 +5,9 @@
 
 mod accumulate_grad;
 mod admission;
+mod autocast;
 mod backward;
+mod checkpoint;
 mod creation_hook;
 mod edge;
 mod grad_cell;
@@ -17,14 +19,19 @@ mod metadata;
 mod node;
 mod pass_through;
 mod saved;
+mod saved_hooks;
 mod tensor;
 
+pub(crate) use autocast::AutocastGuard;
+pub use autocast::{autocast, autocast_dtype};
 pub use backward::{BackwardOptions, backward, grad};
+pub use checkpoint::checkpoint;
 pub use creation_hook::node_creation_hook;
 pub use edge::{Cut, Edge, Origin};
 pub use hooks::HookHandle;
 pub use metadata::InputMetadata;
 pub use node::{BackwardCall, BackwardStep, Node, NodeRef};
 pub use pass_through::saved_intermediate;
-pub use saved::SavedTensor;
+pub use saved::{SavedInfo, SavedTensor};
+pub use saved_hooks::{save_in, saved_tensors_hooks};
 pub use tensor::{DynTensor, Gradients, Outputs};

@@ -12,6 +12,7 @@ use super::creation_hook;
 use super::edge::{Edge, Origin};
 use super::hooks::NodeHooks;
 use super::metadata::InputMetadata;
+use super::saved::SavedInfo;
 use super::tensor::Gradients;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -38,6 +39,11 @@ pub trait BackwardStep<E: Engine>: Send + Sync + 'static {
     /// Whether `backward` is the user's code: its panics are caught, and its errors said to come from it.
     fn is_user_code(&self) -> bool {
         true
+    }
+
+    /// What it keeps for its backward, unless that has run and freed it.
+    fn saved_tensors(&self) -> Vec<SavedInfo> {
+        Vec::new()
     }
 
     /// The sink that this step is, if it is a leaf's.
@@ -135,6 +141,12 @@ impl<E: Engine> Node<E> {
     /// The value attached under a name, if it is a `T`.
     pub fn metadata<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         self.existing_hooks()?.metadata(name)?.downcast().ok()
+    }
+
+    /// What it keeps for its backward: dtype and shape of each saved tensor, and what hooks made of it. Empty when a backward
+    /// has freed them.
+    pub fn saved_tensors(&self) -> Vec<SavedInfo> {
+        self.step.saved_tensors()
     }
 
     pub(super) fn hooks(&self) -> &NodeHooks<E> {

@@ -6,6 +6,7 @@ use super::accumulate_grad::AccumulateGrad;
 use super::edge::{Cut, Edge, Origin};
 use super::grad_cell::GradCell;
 use super::grad_mode::{self, GradMode};
+use super::metadata::InputMetadata;
 use super::node::NodeRef;
 use crate::contract::{GradContract, GradDType, Policy, Source};
 use crate::dtype::DType;
@@ -134,11 +135,43 @@ impl<E: Engine> DynTensor<E> {
     /// [`Error::NotALeaf`], [`Error::DType`] if it is not floating-point, and [`Error::GradPresent`] if the leaf holds a
     /// gradient of another dtype.
     pub fn set_grad_dtype(&self, grad_dtype: GradDType) -> Result<()> {
-        let (Some(leaf), Some(edge)) = (self.leaf(), self.origin.edge()) else {
-            return Err(Error::NotALeaf { call: "set_grad_dtype", producer: self.describe() });
-        };
+        let (leaf, metadata) = self.as_leaf("set_grad_dtype")?;
         grad_dtype.require_float("set_grad_dtype")?;
-        leaf.set_grad_dtype(edge.metadata(), GradContract::declared(grad_dtype))
+        leaf.set_grad_dtype(metadata, GradContract::declared(grad_dtype))
+    }
+
+    /// Goes back to keeping this leaf's gradient in the dtype of its values, as if none had been set.
+    ///
+    /// # Errors
+    /// [`Error::NotALeaf`], and [`Error::GradPresent`] if the leaf holds a gradient of another dtype.
+    pub fn reset_grad_dtype(&self) -> Result<()> {
+        let (leaf, metadata) = self.as_leaf("reset_grad_dtype")?;
+        leaf.set_grad_dtype(metadata, GradContract::default_of(self.dtype()))
+    }
+
+    /// Puts a gradient in the place of what this leaf has accumulated; `None` as [`zero_grad`](Self::zero_grad).
+    ///
+    /// Nothing is converted: the gradient must have the leaf's gradient dtype, and its shape.
+    ///
+    /// # Errors
+    /// [`Error::NotALeaf`], [`Error::Gradient`] if dtype or shape are others, [`Error::GradientNotFloat`], and
+    /// [`Error::OwnGrad`] if the gradient is this very leaf.
+    pub fn set_grad(&self, grad: Option<&Self>) -> Result<()> {
+        let (leaf, metadata) = self.as_leaf("set_grad")?;
+        let Some(grad) = grad else {
+            leaf.set_grad(None);
+            return Ok(());
+        };
+        if grad.leaf().is_some_and(|other| core::ptr::eq(leaf, other)) {
+            return Err(Error::OwnGrad);
+        }
+        leaf.assign_grad(metadata, grad)
+    }
+
+    /// The sink of this leaf, and what is known of its gradient.
+    fn as_leaf(&self, call: &'static str) -> Result<(&AccumulateGrad<E>, &InputMetadata)> {
+        let leaf = self.leaf().zip(self.origin.edge().map(Edge::metadata));
+        leaf.ok_or_else(|| Error::NotALeaf { call, producer: self.describe() })
     }
 
     fn leaf_with(&self, contract: GradContract) -> Result<Self> {

@@ -6,11 +6,32 @@ use super::Place;
 use crate::dtype::DType;
 use crate::shape::Shape;
 
+/// Who sent a gradient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GradientSender {
+    /// The backward that returned it, at a position of its Function's inputs.
+    Backward(Place),
+    /// The caller of a backward.
+    Seed,
+    /// The caller of `set_grad`.
+    Assigned,
+}
+
+impl fmt::Display for GradientSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Backward(place) => write!(f, "the gradient returned for {place}"),
+            Self::Seed => f.write_str("the seed gradient"),
+            Self::Assigned => f.write_str("the gradient given to `set_grad`"),
+        }
+    }
+}
+
 /// A gradient that cannot be admitted: its shape, its dtype or both are not what the receiver expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GradientMismatch {
-    /// Who sent the gradient: a position of the Function whose backward returned it, or `None` for a seed.
-    pub sender: Option<Place>,
+    /// Who sent the gradient.
+    pub sender: GradientSender,
     /// Whose gradient it is: an output of the Function that would receive it, or a leaf.
     pub receiver: String,
     /// Expected and received shape, where they differ.
@@ -21,16 +42,12 @@ pub struct GradientMismatch {
 
 impl fmt::Display for GradientMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.sender {
-            Some(place) => write!(f, "the gradient returned for {place}")?,
-            None => f.write_str("the seed gradient")?,
-        }
         let what = match (&self.shape, &self.dtype) {
             (Some(_), Some(_)) => "shape and dtype",
             (Some(_), None) => "shape",
             _ => "dtype",
         };
-        write!(f, " has the wrong {what} for {}: expected ", self.receiver)?;
+        write!(f, "{} has the wrong {what} for {}: expected ", self.sender, self.receiver)?;
         let write_both = |f: &mut fmt::Formatter<'_>, expected: bool| {
             let pick_shape = |(e, g): &(Shape, Shape)| if expected { e.clone() } else { g.clone() };
             let pick_dtype = |&(e, g): &(DType, DType)| if expected { e } else { g };
@@ -48,7 +65,11 @@ impl fmt::Display for GradientMismatch {
         if self.shape.is_some() {
             f.write_str("; a gradient is never summed to a smaller shape silently: call `sum_to_shape`")?;
         }
-        if self.dtype.is_some() && self.shape.is_none() {
+        if self.dtype.is_some() && self.shape.is_none() && self.sender == GradientSender::Assigned {
+            f.write_str(
+                "; set the dtype of the leaf's gradient with `set_grad_dtype`, or `cast` the gradient",
+            )?;
+        } else if self.dtype.is_some() && self.shape.is_none() {
             f.write_str("; declare the dtype that comes (`grad = …`), or narrow it where that is meant (`narrow_grad`)")?;
         }
         Ok(())
@@ -61,7 +82,7 @@ mod tests {
 
     fn mismatch(shape: bool, dtype: bool) -> String {
         GradientMismatch {
-            sender: Some(Place::input("Mul", 1)),
+            sender: GradientSender::Backward(Place::input("Mul", 1)),
             receiver: "output 0 of `Silu`".to_owned(),
             shape: shape.then(|| (Shape::scalar(), Shape::from([10]))),
             dtype: dtype.then_some((DType::F32, DType::F16)),

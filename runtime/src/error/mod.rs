@@ -3,7 +3,7 @@
 mod mismatch;
 mod place;
 
-pub use mismatch::GradientMismatch;
+pub use mismatch::{GradientMismatch, GradientSender};
 pub use place::{Phase, Place, Side};
 
 use crate::dtype::DType;
@@ -21,11 +21,10 @@ pub enum Error {
     #[error("{0}")]
     Gradient(Box<GradientMismatch>),
     /// A gradient that is not floating-point.
-    #[error("the gradient {} is {got}; a gradient must be floating-point (f16, bf16, f32, f64, f8e4m3 or f8e5m2)",
-        place.as_ref().map_or_else(|| "given as the seed".to_owned(), |p| format!("returned for {p}")))]
+    #[error("{sender} is {got}; a gradient must be floating-point (f16, bf16, f32, f64, f8e4m3 or f8e5m2)")]
     GradientNotFloat {
-        /// The position it was returned for, or `None` for a seed.
-        place: Option<Box<Place>>,
+        /// Who sent it.
+        sender: Box<GradientSender>,
         /// Its dtype.
         got: DType,
     },
@@ -224,6 +223,20 @@ pub enum Error {
         requested: DType,
         /// The dtype of the gradient that is there.
         present: DType,
+    },
+    /// A leaf given to itself as its gradient.
+    #[error("a leaf cannot be its own gradient: give `set_grad` another tensor, or a `detach`ed one")]
+    OwnGrad,
+    /// A checkpoint that saved another number of tensors when it was recomputed.
+    #[error(
+        "the recomputed region saved {second} tensors, the first run {first}: the region of a `checkpoint` must do \
+             the same each time"
+    )]
+    Recomputed {
+        /// How many the first run saved.
+        first: usize,
+        /// How many the recomputation saved.
+        second: usize,
     },
     /// A gradient that flows into a value which was saved but is neither input nor output.
     #[error(

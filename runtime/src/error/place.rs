@@ -42,13 +42,17 @@ impl fmt::Display for Place {
     }
 }
 
-/// The half of a Function that was running.
+/// What of a Function was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Computing values.
     Forward,
     /// Computing gradients.
     Backward,
+    /// A hook that packs what forward saved.
+    Pack,
+    /// A hook that unpacks it for backward, or the recomputation of a checkpoint.
+    Unpack,
 }
 
 impl fmt::Display for Phase {
@@ -56,6 +60,8 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Forward => "forward",
             Self::Backward => "backward",
+            Self::Pack => "packing a saved tensor",
+            Self::Unpack => "unpacking a saved tensor",
         })
     }
 }

@@ -41,7 +41,7 @@ pub fn apply_optional<E: Engine, F: Function<E>>(
     }
     let next_edges = inputs.iter().map(|input| input.map_or(Origin::Absent, |input| input.origin().clone()));
     let (next_edges, metadata) = (next_edges.collect(), forward.metadata());
-    let (kept, outputs) = forward.split();
+    let (kept, outputs) = forward.split()?;
     let node = Node::record(Recorded { function, kept }, next_edges, metadata)?;
     Ok(outputs.attach(&node))
 }
@@ -89,11 +89,11 @@ impl<E: Engine> Forward<E> {
     }
 
     /// What the node keeps, and what it does not.
-    fn split(self) -> (Kept<E>, Unattached<E>) {
+    fn split(self) -> Result<(Kept<E>, Unattached<E>)> {
         let Self { ctx, outputs, contracts } = self;
         let function = ctx.function;
-        let kept = Kept::new(ctx, &outputs, &|position| contracts[position].is_some());
-        (kept, Unattached { function, outputs, contracts })
+        let kept = Kept::new(ctx, &outputs, &|position| contracts[position].is_some())?;
+        Ok((kept, Unattached { function, outputs, contracts }))
     }
 }
 

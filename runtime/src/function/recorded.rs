@@ -7,7 +7,10 @@ use smallvec::SmallVec;
 
 use super::Function;
 use super::context::{Context, Saved};
-use crate::autograd::{BackwardCall, BackwardStep, DynTensor, Gradients, SavedTensor};
+use crate::autograd::{
+    AutocastGuard, BackwardCall, BackwardStep, DynTensor, Gradients, SavedInfo, SavedTensor, autocast_dtype,
+};
+use crate::dtype::DType;
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -23,22 +26,34 @@ pub(super) struct Kept<E: Engine> {
     saved: Mutex<Option<SmallVec<[SavedTensor<E>; 2]>>>,
     stored: Option<Arc<dyn Any + Send + Sync>>,
     materialize_grads: bool,
+    /// The [`autocast`](crate::autocast) region of the forward.
+    autocast: Option<DType>,
 }
 
 impl<E: Engine> Kept<E> {
     /// Files what a forward with these outputs has saved.
+    ///
+    /// # Errors
+    /// Those of hooks that pack it.
     pub(super) fn new(
         ctx: Context<E>,
         outputs: &[DynTensor<E>],
         differentiable: &dyn Fn(usize) -> bool,
-    ) -> Self {
+    ) -> Result<Self> {
+        let function = ctx.function;
         let saved = match ctx.saved {
             Saved::Kept(tensors) => {
-                Some(tensors.into_iter().map(|t| SavedTensor::new(t, outputs, differentiable)).collect())
+                let file = |tensor| SavedTensor::new(function, tensor, outputs, differentiable);
+                Some(tensors.into_iter().map(file).collect::<Result<_>>()?)
             }
             Saved::Freed => None,
         };
-        Self { saved: Mutex::new(saved), stored: ctx.stored, materialize_grads: ctx.materialize_grads }
+        Ok(Self {
+            saved: Mutex::new(saved),
+            stored: ctx.stored,
+            materialize_grads: ctx.materialize_grads,
+            autocast: autocast_dtype(),
+        })
     }
 
     /// The context for one backward.
@@ -49,9 +64,10 @@ impl<E: Engine> Kept<E> {
         // Unpacked outside the lock: that may make a node, and so run hooks of the user's.
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ctx.saved = match saved {
-            Some(tensors) => Saved::Kept(
-                tensors.into_iter().map(|tensor| tensor.unpack(call.node)).collect::<Result<_>>()?,
-            ),
+            Some(tensors) => {
+                let unpack = |(position, tensor): (usize, SavedTensor<E>)| tensor.unpack(call.node, position);
+                Saved::Kept(tensors.into_iter().enumerate().map(unpack).collect::<Result<_>>()?)
+            }
             None => Saved::Freed,
         };
         ctx.stored.clone_from(&self.stored);
@@ -75,6 +91,7 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
         let ctx = self.kept.context(self.function.name(), call)?;
+        let _region = AutocastGuard::enter(self.kept.autocast);
         let returned = self.function.backward(&ctx, grads)?;
         if !call.retain_graph {
             self.kept.free();
@@ -84,6 +101,11 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
 
     fn materializes_grads(&self) -> bool {
         self.kept.materialize_grads
+    }
+
+    fn saved_tensors(&self) -> Vec<SavedInfo> {
+        let saved = self.kept.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        saved.into_iter().flatten().map(|tensor| tensor.describe()).collect()
     }
 
     fn is_user_code(&self) -> bool {

@@ -203,6 +203,14 @@ impl<D, G: Float, E: Engine> Tensor<D, G, E> {
     pub fn grad(&self) -> Option<Value<G, E>> {
         self.inner.grad().map(Tensor::wrap)
     }
+
+    /// Puts a gradient in the place of what this leaf has accumulated. See [`DynTensor::set_grad`].
+    ///
+    /// # Errors
+    /// [`Error::NotALeaf`], [`Error::Gradient`] if the shape is another, and [`Error::OwnGrad`].
+    pub fn set_grad(&self, grad: Option<&Value<G, E>>) -> Result<()> {
+        self.inner.set_grad(grad.map(Tensor::as_dyn))
+    }
 }
 
 impl<D: Element + GradType, E: Engine> Value<D, E> {

@@ -103,7 +103,7 @@ fn a_seed_of_another_shape_or_of_no_floating_dtype_is_an_error_before_anything_r
     let error = y.backward_with(&one(), options).unwrap_err();
     says(&error, &["the seed gradient has the wrong shape for output 0 of `Probe`: expected [2], got [1]"]);
     let error = y.backward_with(&tensor(DType::I32, &[1.0, 1.0]), options).unwrap_err();
-    says(&error, &["given as the seed is i32", "floating-point"]);
+    says(&error, &["the seed gradient is i32", "floating-point"]);
     // A good seed beside a bad one changes nothing.
     let good = tensor(DType::F32, &[1.0, 1.0]);
     assert!(backward(&[(&y, Some(&good)), (&x, Some(&one()))], options).is_err());

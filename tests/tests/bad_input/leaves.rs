@@ -1,6 +1,7 @@
 //! Gradient dtypes of leaves, and typed views.
 
 use gradpact::GradDType::{Any, Exactly};
+use gradpact::Source;
 use gradpact::prelude::*;
 use gradpact_tests::toy::{Toy, mul, tensor};
 
@@ -43,6 +44,59 @@ fn a_leaf_that_holds_a_gradient_keeps_its_dtype_until_that_is_zeroed() {
     x.set_grad_dtype(Exactly(DType::F64)).unwrap();
     x.backward().unwrap();
     assert_eq!(x.grad().unwrap().dtype(), DType::F64);
+}
+
+#[test]
+fn a_reset_gradient_dtype_is_the_leafs_own_again() {
+    let x = tensor(DType::F16, &[1.0]).requiring_grad_in(Exactly(DType::F32)).unwrap();
+    x.backward_with(&tensor(DType::F32, &[0.1]), BackwardOptions::new()).unwrap();
+    let error = x.reset_grad_dtype().unwrap_err();
+    says(&error, &["cannot keep gradients in f16", "holds a gradient in f32", "`zero_grad`"]);
+    x.zero_grad();
+    x.reset_grad_dtype().unwrap();
+    assert_eq!(x.grad_dtype(), Some(Exactly(DType::F16)));
+    assert_eq!(x.grad_dtype_source(), Some(Source::Default));
+    x.backward_with(&tensor(DType::F32, &[0.1]), BackwardOptions::new()).unwrap();
+    assert_eq!(x.grad().unwrap().dtype(), DType::F16);
+    says(&mul(&x, &x).unwrap().reset_grad_dtype().unwrap_err(), &["`reset_grad_dtype` is for leaves"]);
+}
+
+#[test]
+fn an_assigned_gradient_must_have_the_leafs_shape_and_gradient_dtype() {
+    let x = tensor(DType::F16, &[1.0, 2.0]).requiring_grad_in(Exactly(DType::F32)).unwrap();
+    let assign = |grad: &gradpact_tests::toy::ToyTensor| x.set_grad(Some(grad));
+    let error = assign(&tensor(DType::F16, &[1.0, 1.0])).unwrap_err();
+    says(
+        &error,
+        &["given to `set_grad`", "wrong dtype for a leaf", "expected f32, got f16", "`set_grad_dtype`"],
+    );
+    let error = assign(&tensor(DType::F32, &[1.0])).unwrap_err();
+    says(&error, &["wrong shape for a leaf", "expected [2], got [1]"]);
+    let error = assign(&tensor(DType::F64, &[1.0])).unwrap_err();
+    says(&error, &["wrong shape and dtype", "expected f32 [2], got f64 [1]"]);
+    says(
+        &assign(&tensor(DType::I64, &[1.0, 1.0])).unwrap_err(),
+        &["given to `set_grad`", "i64", "floating-point"],
+    );
+    says(&assign(&x).unwrap_err(), &["cannot be its own gradient"]);
+    assert!(x.grad().is_none(), "after an error the gradient is as before");
+    assign(&tensor(DType::F32, &[3.0, 4.0])).unwrap();
+    assert_eq!(values(&x.grad().unwrap()), [3.0, 4.0]);
+    x.backward_with(&tensor(DType::F32, &[1.0, 1.0]), BackwardOptions::new()).unwrap();
+    assert_eq!(values(&x.grad().unwrap()), [4.0, 5.0], "backward adds to it");
+    x.set_grad(None).unwrap();
+    assert!(x.grad().is_none());
+    x.set_grad_dtype(Any).unwrap();
+    assign(&tensor(DType::F64, &[3.0, 4.0])).unwrap();
+    assert_eq!(x.grad().unwrap().dtype(), DType::F64);
+}
+
+#[test]
+fn only_leaves_are_assigned_gradients() {
+    let (x, grad) = (leaf(&[1.0]), tensor(DType::F32, &[1.0]));
+    let error = mul(&x, &x).unwrap().set_grad(Some(&grad)).unwrap_err();
+    says(&error, &["`set_grad` is for leaves", "output 0 of `ToyMul`"]);
+    says(&grad.set_grad(None).unwrap_err(), &["`set_grad` is for leaves", "an untracked tensor"]);
 }
 
 #[test]

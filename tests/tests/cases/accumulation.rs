@@ -3,7 +3,7 @@
 use gradpact::prelude::*;
 use gradpact_tests::format;
 
-use crate::support::{Custom, FLOATS, Seen, grad, leaf, leaf_in, of, options, send, values};
+use crate::support::{Custom, FLOATS, Seen, grad, leaf, leaf_in, of, options, scalar, send, values};
 
 #[test]
 fn o_26_many_small_gradients_do_not_stall() {
@@ -72,13 +72,32 @@ fn o_28_a_sum_overflows_only_where_its_declared_dtype_does() {
 fn o_29_the_dtype_of_a_sum_and_of_its_result_are_two_choices() {
     let terms = of(DType::F32, &[256.0, 1.0, 1.0]);
     let sum = |reduce, result| {
-        let sum = terms.cast(reduce).unwrap().sum_in(reduce).unwrap().cast(result).unwrap();
+        let sum = terms.sum_accumulating_in(reduce, result).unwrap();
         (sum.dtype(), values(&sum))
     };
     assert_eq!(sum(DType::F32, DType::F32), (DType::F32, vec![258.0]));
+    assert_eq!(sum(DType::BF16, DType::F32), (DType::F32, vec![256.0]));
     assert_eq!(sum(DType::F32, DType::BF16), (DType::BF16, vec![258.0]));
-    // The report says 256, rounding at every step; a bf16 sum is formed in f32 here, and 258 is a bf16 number.
-    assert_eq!(sum(DType::BF16, DType::F32), (DType::F32, vec![258.0]));
+    // In each pair, adding from the left and rounding every time.
+    for reduce in FLOATS {
+        let narrow = [256.0, 1.0, 1.0].map(|term| format::round(reduce, term));
+        let added = narrow.into_iter().fold(0.0, |sum, term| format::round(reduce, sum + term));
+        for result in FLOATS {
+            assert_eq!(
+                sum(reduce, result),
+                (result, vec![format::round(result, added)]),
+                "{reduce} {result}"
+            );
+        }
+    }
+    // Without a choice nothing is lost: 258 is a bf16 number.
+    let narrow = terms.cast(DType::BF16).unwrap();
+    assert_eq!(values(&narrow.sum().unwrap()), [258.0]);
+    // The gradient passes as declared, whatever the terms are summed in.
+    let x = leaf(DType::F32, &[256.0, 1.0, 1.0]);
+    let seed = scalar(DType::F32, 1e-10);
+    x.sum_accumulating_in(DType::BF16, DType::F32).unwrap().backward_with(&seed, options()).unwrap();
+    assert_eq!(grad(&x), (DType::F32, vec![f64::from(1e-10_f32); 3]));
 }
 
 #[test]

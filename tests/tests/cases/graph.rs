@@ -142,6 +142,11 @@ fn o_45_the_written_backward_is_what_runs_on_every_path() {
     let y = Custom::new("Shared", forward, move |ctx, grads| Function::backward(&*shared, ctx, grads));
     y.on(&[x.as_dyn()]).backward().unwrap();
     assert_eq!(x.grad().unwrap().item().unwrap(), 7.0);
+    // Checkpointed.
+    x.zero_grad();
+    let inside = x.clone();
+    gradpact::autograd::checkpoint(move || OddSine.apply(&inside)).unwrap().backward().unwrap();
+    assert_eq!(x.grad().unwrap().item().unwrap(), 7.0);
     // The first derivative of a second-order computation, and through itself.
     let seed = scalar(DType::F32, 1.0).requiring_grad().unwrap();
     let y = OddSine.apply(&x).unwrap();

@@ -1,5 +1,8 @@
 //! A2 and A3: dtypes that clash inside backward, and bodies that run in another dtype than asked for.
 
+use std::sync::{Arc, Mutex};
+
+use gradpact::autocast_dtype;
 use gradpact::prelude::*;
 use gradpact_tests::format;
 
@@ -196,6 +199,101 @@ fn o_13_a_gradient_carried_through_a_loop_is_not_rounded_to_the_values_dtype() {
     end.backward_with(&of(DType::F32, &[1.000_976_562_5]), options()).unwrap();
     assert_eq!(grad(&start), (DType::F32, vec![5.067_443_847_656_25]));
     assert_eq!(seen.count(), 4);
+}
+
+/// 300 · 300 in the dtype that the region asks for, in forward and in backward; which that was is noted.
+fn in_the_region(noted: &Arc<Mutex<Vec<DType>>>) -> Custom {
+    let (forward, backward) = (Arc::clone(noted), Arc::clone(noted));
+    let product = |noted: &Mutex<Vec<DType>>| {
+        let dtype = autocast_dtype().unwrap_or(DType::F32);
+        noted.lock().unwrap().push(dtype);
+        let factor = of(DType::F32, &[300.0]).reshape([1, 1])?;
+        let product = factor.matmul(&factor)?;
+        assert_eq!(product.dtype(), dtype);
+        product.reshape([1])?.cast(DType::F32)
+    };
+    let run = move |_: &mut Context, _: &Inputs<'_>| Ok(product(&forward)?.into());
+    Custom::new("Region", run, move |_, _| Ok(product(&backward)?.into()))
+}
+
+#[test]
+fn o_14_backward_runs_in_the_region_of_its_forward() {
+    let regions = [None, Some(DType::F16), Some(DType::BF16), Some(DType::F32)];
+    // 90 000 is 90 112 in bf16 and overflows f16.
+    let product = |region: Option<DType>| format::round(region.unwrap_or(DType::F32), 90_000.0);
+    for region in regions {
+        for caller in regions {
+            let noted = Arc::default();
+            let x = leaf(DType::F32, &[1.0]);
+            let y = autocast(region, || in_the_region(&noted).on(&[&x])).unwrap();
+            autocast(caller, || y.backward()).unwrap().unwrap();
+            let dtype = region.unwrap_or(DType::F32);
+            assert_eq!(*noted.lock().unwrap(), [dtype; 2], "called from {caller:?}");
+            assert_eq!(values(&y), [product(region)]);
+            assert_eq!(grad(&x), (DType::F32, vec![product(region)]), "called from {caller:?}");
+        }
+    }
+    assert_eq!((product(Some(DType::BF16)), product(Some(DType::F16))), (90_112.0, f64::INFINITY));
+}
+
+/// `a · b` as matrices, all in f32 by declaration.
+#[autograd_function(out = f32, grad = f32)]
+struct Declared;
+
+impl Op for Declared {
+    type Inputs = (Tensor<f32>, Tensor<f32>);
+
+    fn forward(&self, ctx: &mut Context, (a, b): (Value<f32>, Value<f32>)) -> Result<Value<f32>> {
+        ctx.save_for_backward((&a, &b));
+        a.matmul(&b)
+    }
+
+    fn backward(&self, ctx: &Context, grad: Value<f32>) -> Result<(Value<f32>, Value<f32>)> {
+        let (a, b): (Value<f32>, Value<f32>) = ctx.saved()?;
+        Ok((grad.matmul(&b)?, a.matmul(&grad)?))
+    }
+}
+
+#[test]
+fn o_15_a_declaration_wins_over_the_region_in_forward_and_backward() {
+    // 1.0078125² has 15 significant bits: bf16 would round it, f16 too.
+    let (factor, square) = (1.007_812_5, 1.015_686_035_156_25);
+    let regions = [None, Some(DType::BF16), Some(DType::F16)];
+    for region in regions {
+        for caller in regions {
+            let [a, b] =
+                [0; 2].map(|_| Tensor::<f32>::full([1, 1], factor).unwrap().requiring_grad().unwrap());
+            let y = autocast(region, || Declared.apply((&a, &b))).unwrap().unwrap();
+            assert_eq!(values(y.as_dyn()), [square]);
+            let seed = Tensor::<f32>::full([1, 1], factor).unwrap();
+            autocast(caller, || y.backward_with(&seed, options())).unwrap().unwrap();
+            assert_eq!(grad(a.as_dyn()), (DType::F32, vec![square]));
+            assert_eq!(grad(b.as_dyn()), (DType::F32, vec![square]));
+        }
+    }
+}
+
+#[test]
+fn o_16_the_region_that_backward_is_called_from_changes_no_bit() {
+    let regions = [None, Some(DType::F16), Some(DType::BF16), Some(DType::F64)];
+    for forward in regions {
+        let gradients = regions.map(|caller| {
+            let x = of(DType::F32, &[0.1, 300.0, -7.7, 1e-3]).reshape([2, 2]).unwrap();
+            let (x, w) = (x.requiring_grad().unwrap(), x.exp().unwrap().requiring_grad().unwrap());
+            // A built-in product, a Function that forms one, and a typed one.
+            let loss = autocast(forward, || {
+                let y = x.matmul(&w).unwrap().cast(DType::F32).unwrap();
+                apply(Declared, &[&y, &x]).unwrap()[0].matmul(&w).unwrap().sum_in(DType::F32).unwrap()
+            });
+            let loss = loss.unwrap();
+            autocast(caller, || loss.backward()).unwrap().unwrap();
+            [x, w].map(|leaf| {
+                leaf.grad().unwrap().to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
+            })
+        });
+        let [first, others @ ..]: [[Vec<u32>; 2]; 4] = gradients;
+        assert!(others.iter().all(|other| *other == first), "{forward:?}");
+    }
 }
 
 /// Notes what it sees, and stores it in f16.

@@ -9,11 +9,8 @@
 //!
 //! What is not here yet, and what it waits for:
 //!
-//! * precision contexts: O-14, O-15, O-16;
 //! * the audit: O-42, and the rows that O-01, O-03, O-04, O-09, O-19, O-25, O-28, O-29, O-39 and O-65 ask for beside their
-//!   numbers;
-//! * assigning `.grad`: the second half of O-21;
-//! * checkpointing: the checkpointed path of O-45.
+//!   numbers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

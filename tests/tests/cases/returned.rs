@@ -116,6 +116,20 @@ fn o_21_zeros_for_a_gradient_have_the_gradient_dtype() {
             assert_eq!((zeros.dtype(), values(zeros)), (gradient, vec![0.0, 0.0]), "{storage}");
         }
     }
+    // By hand the dtype must be the leaf's.
+    for gradient in FLOATS {
+        let x = leaf_in(DType::F32, gradient, &[1.0, 2.0]);
+        for dtype in FLOATS {
+            let assigned = x.set_grad(Some(&of(dtype, &[0.0, 0.0])));
+            if dtype == gradient {
+                assigned.unwrap();
+                assert_eq!(grad(&x), (gradient, vec![0.0, 0.0]));
+                continue;
+            }
+            let error = assigned.unwrap_err().to_string();
+            assert!(error.contains(&format!("expected {gradient}, got {dtype}")), "{error}");
+        }
+    }
 }
 
 #[test]

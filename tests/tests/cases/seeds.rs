@@ -91,8 +91,7 @@ fn o_61_a_seed_of_another_kind_is_one_plain_error_for_every_kind() {
             let x = leaf(DType::F32, &[1.0, 1.0]);
             let y = Custom::store("Layer", DType::F32, declared, &Seen::default()).on(&[&x]);
             let error = y.backward_with(&of(dtype, &[1.0, 1.0]), options()).unwrap_err().to_string();
-            let said =
-                format!("the gradient given as the seed is {dtype}; a gradient must be floating-point");
+            let said = format!("the seed gradient is {dtype}; a gradient must be floating-point");
             assert!(error.starts_with(&said), "{error}");
             assert!(x.grad().is_none());
         }

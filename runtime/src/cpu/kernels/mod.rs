@@ -31,7 +31,7 @@ pub(crate) use extremum::{Extreme, arg_extreme, extreme, extreme_along};
 pub(crate) use index::{cat, gather_along, index_add, index_select, one_hot, pad, scatter_add};
 pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
-pub(crate) use reduce::{mean, sum, sum_to_shape};
+pub(crate) use reduce::{mean, sum, sum_rounding, sum_to_shape};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{
     abs, clamp, cos, erf, exp, gelu, integer, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,

@@ -11,7 +11,7 @@ use super::plan::{Plan, Split};
 use super::read::Reader;
 use crate::cpu::array::Array;
 use crate::cpu::buffer::allocate;
-use crate::dtype::DType;
+use crate::dtype::{DType, bf16, f8e4m3, f8e5m2, f16};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -191,6 +191,19 @@ fn sum_planned(mut plan: Plan, own: DType, dtype: DType) -> Result<Array> {
     Ok(Array::from_buffer(buffer, shape))
 }
 
+/// The sum over `axes` in the array's own floating dtype, to which every partial sum is rounded.
+pub(crate) fn sum_rounding(array: &Array, axes: Option<&[isize]>, keepdim: bool) -> Result<Array> {
+    let plan = Plan::new("sum", array, axes, keepdim)?;
+    let sums = match array.dtype() {
+        DType::F16 => plan.fold(0.0, |a: f32, b| f16::from_f32(a + b).to_f32())?,
+        DType::BF16 => plan.fold(0.0, |a: f32, b| bf16::from_f32(a + b).to_f32())?,
+        DType::F8E4M3 => plan.fold(0.0, |a: f32, b| f8e4m3::from_f32(a + b).to_f32())?,
+        DType::F8E5M2 => plan.fold(0.0, |a: f32, b| f8e5m2::from_f32(a + b).to_f32())?,
+        own => return sum_planned(plan, own, own),
+    };
+    Ok(Array::from_buffer(f32::store(array.dtype(), sums)?, plan.shape))
+}
+
 /// The mean over `axes` in `dtype`, which must be floating (default: the array's own); rounded once.
 pub(crate) fn mean(
     array: &Array,
@@ -239,7 +252,6 @@ pub(crate) fn sum_to_shape(array: &Array, shape: &Shape) -> Result<Array> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::{bf16, f16};
 
     fn counting(shape: impl Into<Shape>) -> Array {
         let shape = shape.into();

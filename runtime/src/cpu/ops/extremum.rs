@@ -150,7 +150,7 @@ macro_rules! extremes {
             /// # Source
             #[doc = concat!("PyTorch `derivatives.yaml`, `a", stringify!($all), "`.")]
             pub fn $axes(&self, axes: &[isize], keepdim: bool) -> Result<Self> {
-                self.extreme(Extreme::$which, Reduction { axes: Some(axes.to_vec()), keepdim, dtype: None })
+                self.extreme(Extreme::$which, Reduction { axes: Some(axes.to_vec()), keepdim, ..Reduction::default() })
             }
 
             #[doc = concat!("The ", $word, " elements along `axis`, and where they are: the first of equals, `i64`.")]

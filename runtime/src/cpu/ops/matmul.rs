@@ -1,7 +1,7 @@
 //! Matrix products, of batches and of vectors too.
 
 use super::{Binary, apply_one, only};
-use crate::autograd::{DynTensor, Gradients, Outputs};
+use crate::autograd::{DynTensor, Gradients, Outputs, autocast_dtype};
 use crate::cpu::kernels;
 use crate::dtype::{DType, Element};
 use crate::engine::Cpu;
@@ -61,6 +61,11 @@ fn product(lhs: &DynTensor<Cpu>, rhs: &DynTensor<Cpu>) -> Result<DynTensor<Cpu>>
     lhs.matmul_in(rhs, lhs.dtype().promote(rhs.dtype()).accumulation())
 }
 
+/// The product in the dtype of the operands, whatever region this is.
+fn multiply(lhs: &DynTensor<Cpu>, rhs: &DynTensor<Cpu>) -> Result<DynTensor<Cpu>> {
+    apply_one(MatMul(None), &[lhs, rhs])
+}
+
 impl DynTensor<Cpu> {
     /// The matrix product of `self` and `rhs`.
     ///
@@ -69,7 +74,7 @@ impl DynTensor<Cpu> {
     /// and a column on the right, and that axis is not in the result.
     ///
     /// # Dtypes
-    /// Promoted. 8- and 16-bit floats are multiplied and summed in `f32` and rounded once, in backward too. The gradient
+    /// Promoted; inside [`autocast`](crate::autocast), converted to its dtype first. 8- and 16-bit floats are multiplied and summed in `f32` and rounded once, in backward too. The gradient
     /// arrives in the widest of the result's dtype and the operands' gradient dtypes.
     ///
     /// # Errors
@@ -81,7 +86,16 @@ impl DynTensor<Cpu> {
     /// # Source
     /// PyTorch `derivatives.yaml`, `mm` and `bmm`.
     pub fn matmul(&self, rhs: &Self) -> Result<Self> {
-        apply_one(MatMul(None), &[self, rhs])
+        match autocast_dtype() {
+            None => multiply(self, rhs),
+            Some(dtype) => multiply(&self.autocast_to(dtype)?, &rhs.autocast_to(dtype)?),
+        }
+    }
+
+    /// Converted to the compute dtype of a region, if it is of a kind that such regions convert.
+    fn autocast_to(&self, dtype: DType) -> Result<Self> {
+        let eligible = self.dtype().is_float() && self.dtype() != DType::F64;
+        if eligible { self.cast(dtype) } else { Ok(self.clone()) }
     }
 
     /// The matrix product, stored in `dtype` without rounding to the operands' dtype in between.
@@ -103,7 +117,8 @@ impl<D: Element, G> Tensor<D, G, Cpu> {
         G: Join<H>,
         G::Output: Over<D>,
     {
-        self.as_dyn().matmul(rhs.as_dyn()).and_then(Tensor::settle)
+        // The type says the dtype, so `autocast` does not.
+        multiply(self.as_dyn(), rhs.as_dyn()).and_then(Tensor::settle)
     }
 
     /// The matrix product, stored in `T`. See [`DynTensor::matmul_in`].

@@ -5,7 +5,7 @@ use crate::autograd::{DynTensor, Gradients, Outputs};
 use crate::cpu::kernels;
 use crate::dtype::{DType, Element};
 use crate::engine::Cpu;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::function::{Context, Function, Inputs};
 use crate::shape::Shape;
 use crate::typed::{CastOver, Float, Over, Tensor};
@@ -18,6 +18,8 @@ pub(super) struct Reduction {
     pub(super) keepdim: bool,
     /// `None` for the input's own (`i64` for integers).
     pub(super) dtype: Option<DType>,
+    /// Whether partial sums are rounded to the input's own dtype, and not only the result.
+    pub(super) rounding: bool,
 }
 
 impl Reduction {
@@ -46,8 +48,12 @@ impl Function<Cpu> for Sum {
 
     fn forward(&self, ctx: &mut Context<Cpu>, inputs: &Inputs<'_, Cpu>) -> Result<Outputs<Cpu>> {
         ctx.carry_grad_dtype();
-        let Reduction { keepdim, dtype, .. } = self.reduction;
-        let sum = kernels::sum(inputs.get(0)?.array(), self.reduction.axes(), keepdim, dtype)?;
+        let Reduction { keepdim, dtype, rounding, .. } = self.reduction;
+        let (array, axes) = (inputs.get(0)?.array(), self.reduction.axes());
+        let sum = match rounding {
+            true => kernels::sum_rounding(array, axes, keepdim)?,
+            false => kernels::sum(array, axes, keepdim, dtype)?,
+        };
         Ok(DynTensor::from_array(sum).into())
     }
 
@@ -96,7 +102,7 @@ impl DynTensor<Cpu> {
     /// # Errors
     /// [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
     pub fn sum_axes(&self, axes: &[isize], keepdim: bool) -> Result<Self> {
-        self.sum_by(Reduction { axes: Some(axes.to_vec()), keepdim, dtype: None })
+        self.sum_by(Reduction { axes: Some(axes.to_vec()), keepdim, ..Reduction::default() })
     }
 
     /// The sums along `axes`, stored in `dtype`.
@@ -104,7 +110,53 @@ impl DynTensor<Cpu> {
     /// # Errors
     /// As [`sum_axes`](Self::sum_axes).
     pub fn sum_axes_in(&self, axes: &[isize], keepdim: bool, dtype: DType) -> Result<Self> {
-        self.sum_by(Reduction { axes: Some(axes.to_vec()), keepdim, dtype: Some(dtype) })
+        self.sum_by(Reduction {
+            axes: Some(axes.to_vec()),
+            keepdim,
+            dtype: Some(dtype),
+            ..Reduction::default()
+        })
+    }
+
+    /// The sum of all elements, formed in `accumulate` and stored in `result`: two choices, as for a reduction whose terms
+    /// travel in a narrow dtype.
+    ///
+    /// The elements are converted to `accumulate` first. Where that has 8 or 16 bits, each partial sum is rounded to it, so
+    /// that small terms can be lost: `[256, 1, 1]` is 256 in `bf16`. [`sum_in`](Self::sum_in) loses nothing.
+    ///
+    /// # Errors
+    /// [`Error::DType`](Error::DType) if `accumulate` is not floating-point.
+    pub fn sum_accumulating_in(&self, accumulate: DType, result: DType) -> Result<Self> {
+        self.sum_rounding(None, false, accumulate, result)
+    }
+
+    /// The sums along `axes`, formed in `accumulate` and stored in `result`.
+    ///
+    /// # Errors
+    /// As [`sum_axes`](Self::sum_axes) and [`sum_accumulating_in`](Self::sum_accumulating_in).
+    pub fn sum_axes_accumulating_in(
+        &self,
+        axes: &[isize],
+        keepdim: bool,
+        accumulate: DType,
+        result: DType,
+    ) -> Result<Self> {
+        self.sum_rounding(Some(axes.to_vec()), keepdim, accumulate, result)
+    }
+
+    fn sum_rounding(
+        &self,
+        axes: Option<Vec<isize>>,
+        keepdim: bool,
+        accumulate: DType,
+        result: DType,
+    ) -> Result<Self> {
+        if !accumulate.is_float() {
+            let expected = "a floating-point dtype to form sums in".to_owned();
+            return Err(Error::DType { operation: "sum_accumulating_in", expected, got: accumulate });
+        }
+        let reduction = Reduction { axes, keepdim, dtype: None, rounding: true };
+        self.cast(accumulate)?.sum_by(reduction)?.cast(result)
     }
 }
 
@@ -149,7 +201,7 @@ impl DynTensor<Cpu> {
     /// That of the input, which must be floating. 8- and 16-bit floats are summed and divided in `f32` and rounded once.
     ///
     /// # Errors
-    /// [`Error::DType`](crate::Error::DType) of integers: choose a dtype with [`mean_in`](Self::mean_in).
+    /// [`Error::DType`](Error::DType) of integers: choose a dtype with [`mean_in`](Self::mean_in).
     ///
     /// # Gradient
     /// `dx = G / n`, broadcast.
@@ -163,7 +215,7 @@ impl DynTensor<Cpu> {
     /// The mean of all elements, formed and stored in a dtype at least as wide as `dtype`, without rounding in between.
     ///
     /// # Errors
-    /// [`Error::DType`](crate::Error::DType) if `dtype` is not floating.
+    /// [`Error::DType`](Error::DType) if `dtype` is not floating.
     pub fn mean_in(&self, dtype: DType) -> Result<Self> {
         self.mean_by(Reduction { dtype: Some(dtype), ..Reduction::default() })
     }
@@ -173,7 +225,7 @@ impl DynTensor<Cpu> {
     /// # Errors
     /// As [`mean`](Self::mean), [`Error::AxisOutOfRange`](crate::Error::AxisOutOfRange), or an axis given twice.
     pub fn mean_axes(&self, axes: &[isize], keepdim: bool) -> Result<Self> {
-        self.mean_by(Reduction { axes: Some(axes.to_vec()), keepdim, dtype: None })
+        self.mean_by(Reduction { axes: Some(axes.to_vec()), keepdim, ..Reduction::default() })
     }
 
     /// The means along `axes`, stored in `dtype`.
@@ -181,7 +233,12 @@ impl DynTensor<Cpu> {
     /// # Errors
     /// As [`mean_in`](Self::mean_in) and [`mean_axes`](Self::mean_axes).
     pub fn mean_axes_in(&self, axes: &[isize], keepdim: bool, dtype: DType) -> Result<Self> {
-        self.mean_by(Reduction { axes: Some(axes.to_vec()), keepdim, dtype: Some(dtype) })
+        self.mean_by(Reduction {
+            axes: Some(axes.to_vec()),
+            keepdim,
+            dtype: Some(dtype),
+            ..Reduction::default()
+        })
     }
 }
 
