@@ -4,9 +4,12 @@
 //!
 //! A scalar loss is sent backward through each. For each one line tells the dtype of the output, what was declared,
 //! the dtype in which backward received its gradient, what became of a gradient of 0.1 and of 1e-10, and what PyTorch
-//! 2.14.1 was measured to do. At the end it asserts that what was declared is what arrived.
+//! 2.14.1 was measured to do. A second table tells what a Function saved for its backward, and what became of that. At the
+//! end it asserts that what was declared is what arrived.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
+
+mod saved;
 
 use std::sync::{Arc, Mutex};
 
@@ -132,8 +135,8 @@ const HEADINGS: [&str; 8] = [
 ];
 
 impl Line {
-    fn cells(&self) -> [String; 8] {
-        [
+    fn cells(&self) -> Vec<String> {
+        vec![
             self.output.clone(),
             self.declared.to_owned(),
             self.received.clone(),
@@ -156,21 +159,30 @@ fn short(value: f64) -> String {
     if rounded.abs() < 1e-4 { format!("{rounded:e}") } else { rounded.to_string() }
 }
 
-fn print_table(lines: &[Line], [left, between, right]: [&str; 3]) {
-    let rows: Vec<[String; 8]> = lines.iter().map(Line::cells).collect();
+fn print_table(headings: &[&str], rows: &[Vec<String>], [left, between, right]: [&str; 3]) {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([HEADINGS[column].chars().count()]).max().unwrap_or(0)
+        cells.chain([headings[column].chars().count()]).max().unwrap_or(0)
     };
     let print = |cells: &[String]| {
         let padded: Vec<String> =
             cells.iter().enumerate().map(|(i, cell)| format!("{cell:<0$}", width(i))).collect();
         println!("{}", format!("{left}{}{right}", padded.join(between)).trim_end());
     };
-    print(&HEADINGS.map(str::to_owned));
-    let dashes: Vec<String> = (0..HEADINGS.len()).map(|column| "-".repeat(width(column))).collect();
+    print(&headings.iter().map(|&heading| heading.to_owned()).collect::<Vec<_>>());
+    let dashes: Vec<String> = (0..headings.len()).map(|column| "-".repeat(width(column))).collect();
     print(&dashes);
     rows.iter().for_each(|row| print(row));
+}
+
+/// Both tables, and the summary.
+fn print_text(report: &Report, borders: [&str; 3]) {
+    print_table(&HEADINGS, &report.gradients.iter().map(Line::cells).collect::<Vec<_>>(), borders);
+    println!(
+        "\ndeclared –: no `grad` key. PyTorch's columns: dtype and value received, as measured on 2.14.1.\n"
+    );
+    print_table(&saved::HEADINGS, &report.saved.iter().map(saved::Line::cells).collect::<Vec<_>>(), borders);
+    println!("\n{}", summary(&report.gradients));
 }
 
 /// One line to paste into a training note.
@@ -195,31 +207,32 @@ enum Format {
 /// Shows in which dtype backward receives its gradient, for every way to declare it.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How the report is written.
+    /// How the report is written; `csv` has the first table only.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
+/// Both tables.
+#[derive(Debug, Serialize)]
+struct Report {
+    gradients: Vec<Line>,
+    saved: Vec<saved::Line>,
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
-    let lines = all()?;
+    let report = Report { gradients: all()?, saved: saved::all()? };
     match arguments.format {
-        Format::Text => print_table(&lines, ["", "  ", ""]),
-        Format::Markdown => print_table(&lines, ["| ", " | ", " |"]),
+        Format::Text => print_text(&report, ["", "  ", ""]),
+        Format::Markdown => print_text(&report, ["| ", " | ", " |"]),
         Format::Csv => {
             let mut writer = csv::Writer::from_writer(std::io::stdout());
-            lines.iter().try_for_each(|line| writer.serialize(line))?;
+            report.gradients.iter().try_for_each(|line| writer.serialize(line))?;
             writer.flush()?;
         }
-        Format::Json => println!("{}", serde_json::to_string_pretty(&lines)?),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
     }
-    if matches!(arguments.format, Format::Text | Format::Markdown) {
-        println!(
-            "\ndeclared –: no `grad` key. PyTorch's columns: dtype and value received, as measured on 2.14.1."
-        );
-        println!("{}", summary(&lines));
-    }
-    check(&lines);
+    check(&report.gradients);
     Ok(())
 }
 
