@@ -20,7 +20,7 @@ use proc_macro2::TokenStream;
 
 use crate::check::Runtime;
 use crate::errors::Errors;
-use crate::parse::{Arguments, Target};
+use crate::parse::{Arguments, Slot, Target};
 
 /// Declares in which dtype each output of a Function is stored, and in which its gradient reaches `backward`.
 ///
@@ -86,5 +86,6 @@ fn attribute(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = Arguments::parse(arguments, heard);
     let runtime = Runtime::check(&arguments.runtime, heard);
     let spec = check::check(&arguments, &target, errors);
-    expand::expand(&target, &runtime, spec)
+    let may_lack_backward = !matches!(arguments.backward, Slot::Absent);
+    expand::expand(&target, &runtime, spec, may_lack_backward)
 }

@@ -35,6 +35,6 @@ pub use gradpact_macros::autograd_function;
 pub use list::List;
 pub use shape::Shape;
 pub use typed::{
-    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, GradType, Join, NoGrad, Op, Over, Tensor, Untracked,
-    Value,
+    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, ForwardOnly, GradType, Join, NoGrad, Op, Over, Tensor,
+    Untracked, Value,
 };

@@ -31,7 +31,7 @@ pub use edge::{Cut, Edge, Origin};
 pub use hooks::HookHandle;
 pub use metadata::InputMetadata;
 pub use node::{BackwardCall, BackwardStep, Node, NodeRef};
-pub use pass_through::saved_intermediate;
+pub use pass_through::{differentiable_once, saved_intermediate};
 pub use saved::{SavedInfo, SavedTensor};
 pub use saved_hooks::{save_in, saved_tensors_hooks};
 pub use tensor::{DynTensor, Gradients, Outputs};
