@@ -120,7 +120,7 @@ impl<'a> Impls<'a> {
     /// What a Function without a backward does as an `Op`.
     fn op(&self, bounds: &[WherePredicate]) -> TokenStream {
         let Self { subject, engine, attributes, .. } = self;
-        let self_type = &subject.self_type;
+        let Subject { name, self_type, .. } = subject;
         let runtime = self.runtime.at(Span::call_site());
         let runtime = quote!(#runtime::__private);
         let generics = self.generics_with_engine(bounds, &format_ident!("ForwardOnly"));
@@ -138,10 +138,10 @@ impl<'a> Impls<'a> {
                 }
                 fn backward(
                     &self,
-                    __ctx: &#runtime::Context<#engine>,
+                    _: &#runtime::Context<#engine>,
                     _: <Self::Received<#engine> as #runtime::Tensors<#engine>>::Grads,
                 ) -> #runtime::Result<<Self::Inputs as #runtime::Tensors<#engine>>::Grads> {
-                    #runtime::no_backward(__ctx)
+                    #runtime::no_backward(#name)
                 }
             }
         }

@@ -4,7 +4,6 @@ use super::op::Contract;
 use super::tensors::Tensors;
 use crate::engine::{Cpu, Engine};
 use crate::error::{Error, Result};
-use crate::function::Context;
 
 /// The formula of a Function that has no derivative: `#[autograd_function(…, backward = none)]`.
 ///
@@ -95,6 +94,6 @@ impl<F: ForwardOnly<E>, E: Engine> AllowsForwardOnly<F, E> for NoBackward {}
 ///
 /// # Errors
 /// [`Error::NoBackward`], always.
-pub fn no_backward<T, E: Engine>(ctx: &Context<E>) -> Result<T> {
-    Err(Error::NoBackward(ctx.function().to_owned()))
+pub fn no_backward<T>(function: &str) -> Result<T> {
+    Err(Error::NoBackward(function.to_owned()))
 }
