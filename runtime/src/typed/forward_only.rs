@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// ```
 /// use gradpact::prelude::*;
 ///
-/// /// Where each value lies, as the number of a bin of this width.
+/// /// The bin of this width in which each value lies; values are not negative.
 /// #[autograd_function(out = i64, backward = none)]
 /// struct Bin {
 ///     width: f64,
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 ///     type Inputs = Tensor<f32>;
 ///
 ///     fn forward(&self, x: Value<f32>) -> Result<Value<i64>> {
-///         x.mul_scalar(1.0 / self.width)?.floor()?.cast()
+///         x.mul_scalar(1.0 / self.width)?.cast()
 ///     }
 /// }
 ///

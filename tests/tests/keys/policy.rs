@@ -4,49 +4,63 @@ use gradpact::prelude::*;
 
 use crate::{grad, leaf, of, options, says};
 
-macro_rules! identity {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty)? }, $out:ty, $grad:ty, $to_f32:expr, |$this:ident, $ctx:ident| $first:expr) => {
-        $(#[$meta])*
-        struct $name { $($field: $type)? }
+/// Refuses what is not f32.
+#[autograd_function(out = f16, grad = f32, policy = strict)]
+struct Strict;
+
+impl Op for Strict {
+    type Inputs = Tensor<f32>;
+
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> {
+        x.cast()
+    }
+
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> {
+        Ok(grad)
+    }
+}
+
+/// Refuses what is not f16, which nobody declared.
+#[autograd_function(out = f16, policy = strict)]
+struct StrictDefault;
+
+impl Op for StrictDefault {
+    type Inputs = Tensor<f32>;
+
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> {
+        x.cast()
+    }
+
+    fn backward(&self, _: &Context, grad: Value<f16>) -> Result<Value<f32>> {
+        grad.cast()
+    }
+}
+
+/// A Function whose forward sets this policy, under an attribute that has set one or has not.
+macro_rules! choosing {
+    ($($name:ident: $($key:ident = $value:ident)?;)*) => {$(
+        #[autograd_function(out = f16, grad = f32 $(, $key = $value)?)]
+        struct $name {
+            policy: Option<Policy>,
+        }
 
         impl Op for $name {
             type Inputs = Tensor<f32>;
 
-            fn forward(&self, $ctx: &mut Context, x: Value<f32>) -> Result<Value<$out>> {
-                let $this = self;
-                $first;
+            fn forward(&self, ctx: &mut Context, x: Value<f32>) -> Result<Value<f16>> {
+                if let Some(policy) = self.policy {
+                    ctx.set_policy(policy);
+                }
                 x.cast()
             }
 
-            fn backward(&self, _: &Context, grad: $grad) -> Result<Value<f32>> {
-                $to_f32(grad)
+            fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> {
+                Ok(grad)
             }
         }
-    };
+    )*};
 }
-
-identity!(
-    /// Refuses what is not f32.
-    #[autograd_function(out = f16, grad = f32, policy = strict)]
-    Strict {}, f16, Value<f32>, Ok, |_this, _ctx| ()
-);
-identity!(
-    /// Refuses what is not f16, which nobody declared.
-    #[autograd_function(out = f16, policy = strict)]
-    StrictDefault {}, f16, Value<f16>, |grad: Value<f16>| grad.cast(), |_this, _ctx| ()
-);
-identity!(
-    /// Converts, and says so.
-    #[autograd_function(out = f16, grad = f32, policy = cast)]
-    Cast { policy: Option<Policy> }, f16, Value<f32>, Ok,
-    |this, ctx| this.policy.into_iter().for_each(|policy| ctx.set_policy(policy))
-);
-identity!(
-    /// Leaves the policy to its forward.
-    #[autograd_function(out = f16, grad = f32)]
-    Open { policy: Option<Policy> }, f16, Value<f32>, Ok,
-    |this, ctx| this.policy.into_iter().for_each(|policy| ctx.set_policy(policy))
-);
+choosing! { Cast: policy = cast; Open: ; }
 
 /// Sends one gradient to `y`.
 fn send(y: &DynTensor, dtype: DType) -> Result<()> {
@@ -57,7 +71,7 @@ fn send(y: &DynTensor, dtype: DType) -> Result<()> {
 fn strict_refuses_every_other_dtype_before_backward_runs_and_admits_the_declared_one() {
     for dtype in DType::FLOATS {
         let x = leaf(&[1.0]);
-        let result = send(Strict {}.apply(&x).unwrap().as_dyn(), dtype);
+        let result = send(Strict.apply(&x).unwrap().as_dyn(), dtype);
         if dtype == DType::F32 {
             result.unwrap();
             assert_eq!(grad(&x), [1.5]);
@@ -72,19 +86,19 @@ fn strict_refuses_every_other_dtype_before_backward_runs_and_admits_the_declared
 #[test]
 fn strict_names_the_function_that_sent_the_gradient() {
     let x = leaf(&[1.0]);
-    let y = Strict {}.apply(&x).unwrap();
+    let y = Strict.apply(&x).unwrap();
     // The conversion to f64 carries f64 back.
     let error = y.cast::<f64>().unwrap().sum().unwrap().backward().unwrap_err();
     says(&error, &["input 0 of `Cast`", "output 0 of `Strict`", "expected f32, got f64"]);
     // Through f32 nothing is converted.
-    Strict {}.apply(&x).unwrap().cast::<f32>().unwrap().sum().unwrap().backward().unwrap();
+    Strict.apply(&x).unwrap().cast::<f32>().unwrap().sum().unwrap().backward().unwrap();
     assert_eq!(grad(&x), [1.0]);
 }
 
 #[test]
 fn strict_holds_for_the_default_gradient_dtype_too() {
     let x = leaf(&[1.0]);
-    let y = || StrictDefault {}.apply(&x).unwrap().into_dyn();
+    let y = || StrictDefault.apply(&x).unwrap().into_dyn();
     says(&send(&y(), DType::F32).unwrap_err(), &["output 0 of `StrictDefault`", "expected f16, got f32"]);
     send(&y(), DType::F16).unwrap();
     assert_eq!(grad(&x), [1.5]);
