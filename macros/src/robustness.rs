@@ -5,10 +5,9 @@ use proc_macro2::TokenStream;
 use crate::attribute;
 
 /// Words and signs that mean something to the attribute, and some that do not.
-const TOKENS: [&str; 17] = [
+const TOKENS: [&str; 16] = [
     "out",
     "grad",
-    "policy",
     "once",
     "backward",
     "crate",

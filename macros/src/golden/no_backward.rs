@@ -36,12 +36,12 @@ where
     }
     fn backward(
         &self,
-        __ctx: &::gradpact::__private::Context<__E>,
+        _: &::gradpact::__private::Context<__E>,
         _: <Self::Received<__E> as ::gradpact::__private::Tensors<__E>>::Grads,
     ) -> ::gradpact::__private::Result<
         <Self::Inputs as ::gradpact::__private::Tensors<__E>>::Grads,
     > {
-        ::gradpact::__private::no_backward(__ctx)
+        ::gradpact::__private::no_backward("Sign")
     }
 }
 #[automatically_derived]

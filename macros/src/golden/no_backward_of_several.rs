@@ -56,12 +56,12 @@ where
     }
     fn backward(
         &self,
-        __ctx: &facade::__private::Context<__E>,
+        _: &facade::__private::Context<__E>,
         _: <Self::Received<__E> as facade::__private::Tensors<__E>>::Grads,
     ) -> facade::__private::Result<
         <Self::Inputs as facade::__private::Tensors<__E>>::Grads,
     > {
-        facade::__private::no_backward(__ctx)
+        facade::__private::no_backward("Sort")
     }
 }
 #[cfg(unix)]
