@@ -28,11 +28,11 @@ impl<E: Engine> AccumulateGrad<E> {
     }
 
     /// The sink of a leaf that takes the place of the one at `before`, whose contract and hooks it keeps.
-    pub(super) fn record_after(before: &NodeRef<E>, array: &E::Array) -> Result<NodeRef<E>> {
+    pub(super) fn following(before: &NodeRef<E>, array: &E::Array) -> NodeRef<E> {
         let contract = before.inputs()[0].contract();
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
         let step = Self { array: array.clone(), grad: GradCell::new() };
-        Node::record_with(step, smallvec![], smallvec![metadata], before.shared_hooks())
+        Node::with_hooks(step, smallvec![], smallvec![metadata], before.shared_hooks())
     }
 
     /// The gradient so far.

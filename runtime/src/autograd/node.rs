@@ -105,20 +105,20 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
         next_edges: SmallVec<[Origin<E>; 2]>,
         inputs: SmallVec<[InputMetadata; 1]>,
     ) -> Result<NodeRef<E>> {
-        Self::record_with(step, next_edges, inputs, OnceLock::new())
+        let node = Self::with_hooks(step, next_edges, inputs, OnceLock::new());
+        creation_hook::announce(&node)?;
+        Ok(node)
     }
 
-    /// [`record`](Self::record) for a node that has hooks from the start.
-    pub(super) fn record_with(
+    /// A node that has hooks from the start, and is shown to no creation hook: it takes the place of one that was.
+    pub(super) fn with_hooks(
         step: S,
         next_edges: SmallVec<[Origin<E>; 2]>,
         inputs: SmallVec<[InputMetadata; 1]>,
         hooks: OnceLock<Arc<NodeHooks<E>>>,
-    ) -> Result<NodeRef<E>> {
+    ) -> NodeRef<E> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
-        let node: NodeRef<E> = Arc::new(Self { sequence_nr, next_edges, inputs, hooks, step });
-        creation_hook::announce(&node)?;
-        Ok(node)
+        Arc::new(Self { sequence_nr, next_edges, inputs, hooks, step })
     }
 }
 

@@ -130,16 +130,16 @@ impl<E: Engine> DynTensor<E> {
     }
 
     /// The leaf that takes the place of this one when its values are updated: with the same gradient contract, hooks and
-    /// metadata, and without a gradient.
+    /// metadata, and without a gradient. Node creation hooks do not see it: they saw the leaf it follows.
     ///
     /// # Errors
-    /// [`Error::NotALeaf`], and those of node creation hooks.
+    /// [`Error::NotALeaf`].
     #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "optimisers are part of the CPU engine"))]
     pub(crate) fn succeeded_by(&self, array: E::Array) -> Result<Self> {
         let (Some(_), Some(node)) = (self.leaf(), self.grad_fn()) else {
             return Err(Error::NotALeaf { call: "step", producer: self.describe() });
         };
-        let node = AccumulateGrad::record_after(node, &array)?;
+        let node = AccumulateGrad::following(node, &array);
         Ok(Self { array, origin: Origin::Edge(Edge::new(node, 0)) })
     }
 

@@ -103,7 +103,7 @@ impl<R: Rule> Optimizer<R> {
     /// # Errors
     /// [`Error::Parameter`], naming the position, for a parameter that is no leaf or was given twice, whose gradient has not
     /// its declared dtype, or that has another shape, dtype or place in the order than in the steps before;
-    /// [`Error::Argument`] for another number of parameters; and those of node creation hooks.
+    /// [`Error::Argument`] for another number of parameters.
     pub fn step(&mut self, params: &mut [&mut dyn Parameter]) -> Result<()> {
         let leaves = leaves("step", params)?;
         self.check(&leaves)?;
