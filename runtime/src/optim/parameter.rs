@@ -155,3 +155,23 @@ fn check_grad(tensor: &DynTensor, grad: &Array) -> Result<(), (String, String)> 
 pub fn zero_grad(params: &mut [&mut dyn Parameter]) {
     params.iter().for_each(|param| param.as_dyn().zero_grad());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gradient_in_another_dtype_or_shape_than_the_leaf_declares_is_refused_with_its_position() {
+        for (values, dtype, got) in [(2, DType::F16, "f16 [2]"), (3, DType::F32, "f32 [3]")] {
+            let leaf = || DynTensor::ones([2], DType::F16).unwrap();
+            let mut first = leaf().requiring_grad().unwrap();
+            let mut second = leaf().requiring_grad_in(GradDType::Exactly(DType::F32)).unwrap();
+            let grad = DynTensor::ones([values], dtype).unwrap();
+            second.leaf().unwrap().set_grad(Some(grad));
+            let params: [&mut dyn Parameter; 2] = [&mut first, &mut second];
+            let error = leaves("step", &params).err().unwrap().to_string();
+            let expected = "`step`: parameter 1: expected a gradient in f32 [2], got a gradient in";
+            assert_eq!(error, format!("{expected} {got}"));
+        }
+    }
+}
