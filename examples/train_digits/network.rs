@@ -149,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Weights and biases, for an optimiser.
+    /// Weights and biases, for an optimizer.
     pub(crate) fn parameters(&mut self) -> Vec<&mut dyn Parameter> {
         self.parameters.iter_mut().flatten().map(|parameter| -> &mut dyn Parameter { parameter }).collect()
     }

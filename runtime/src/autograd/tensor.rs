@@ -134,7 +134,7 @@ impl<E: Engine> DynTensor<E> {
     ///
     /// # Errors
     /// [`Error::NotALeaf`].
-    #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "optimisers are part of the CPU engine"))]
+    #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "optimizers are part of the CPU engine"))]
     pub(crate) fn succeeded_by(&self, array: E::Array) -> Result<Self> {
         let (Some(_), Some(node)) = (self.leaf(), self.grad_fn()) else {
             return Err(Error::NotALeaf { call: "step", producer: self.describe() });
@@ -198,7 +198,7 @@ impl<E: Engine> DynTensor<E> {
 
     /// The gradient that backward calls have accumulated in this leaf, or that [`retain_grad`](Self::retain_grad) asked
     /// to keep; `None` before the first, and on other tensors. What is computed from a leaf is no leaf: updating a
-    /// parameter so that it stays one is what the optimisers of the module `optim` do.
+    /// parameter so that it stays one is what the optimizers of the module `optim` do.
     pub fn grad(&self) -> Option<Self> {
         match self.leaf() {
             Some(leaf) => leaf.grad(),

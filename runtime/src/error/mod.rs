@@ -367,7 +367,7 @@ pub enum Error {
         /// The indexed shape.
         shape: Shape,
     },
-    /// A parameter that an optimiser, or what works on its parameters, cannot take.
+    /// A parameter that an optimizer, or what works on its parameters, cannot take.
     #[error("`{operation}`: parameter {position}: expected {expected}, got {got}")]
     Parameter {
         /// The call.

@@ -5,7 +5,7 @@ use crate::cpu::Array;
 use crate::cpu::kernels::{Formula, Real, formula};
 use crate::error::Result;
 
-/// The numbers that both have, and whether the weights decay apart from the gradient.
+/// The numbers that both have.
 #[derive(Clone, Debug, PartialEq)]
 struct Numbers {
     lr: f64,
@@ -15,23 +15,29 @@ struct Numbers {
     weight_decay: f64,
 }
 
-/// `m + (1 − β₁)·(g − m)`, of `p`, `g` and `m`; `0` is the decay that enters the gradient.
-struct Mean<'a>(f64, &'a Numbers);
+/// `m + (1 − β₁)·(g − m)`, of `p`, `g` and `m`, where the decay is added to `g`.
+struct Mean {
+    decay: f64,
+    beta1: f64,
+}
 
-impl Formula for Mean<'_> {
+impl Formula for Mean {
     fn of<R: Real>(&self) -> impl Fn(R, R, R) -> R + Sync {
-        let (decayed, share) = (decayed::<R>(self.0), R::from_f64(1.0 - self.1.beta1));
+        let (decayed, share) = (decayed::<R>(self.decay), R::from_f64(1.0 - self.beta1));
         move |p, g, m| m + share * (decayed(p, g) - m)
     }
 }
 
-/// `β₂·v + (1 − β₂)·g²`, of `p`, `g` and `v`.
-struct MeanSquare<'a>(f64, &'a Numbers);
+/// `β₂·v + (1 − β₂)·g²`, of `p`, `g` and `v`, where the decay is added to `g`.
+struct MeanSquare {
+    decay: f64,
+    beta2: f64,
+}
 
-impl Formula for MeanSquare<'_> {
+impl Formula for MeanSquare {
     fn of<R: Real>(&self) -> impl Fn(R, R, R) -> R + Sync {
-        let (decayed, beta2) = (decayed::<R>(self.0), R::from_f64(self.1.beta2));
-        let share = R::from_f64(1.0 - self.1.beta2);
+        let (decayed, beta2) = (decayed::<R>(self.decay), R::from_f64(self.beta2));
+        let share = R::from_f64(1.0 - self.beta2);
         move |p, g, v| {
             let g = decayed(p, g);
             beta2 * v + share * (g * g)
@@ -79,13 +85,15 @@ impl Numbers {
         ]
     }
 
-    /// A step in which `in_gradient` of the weight decay enters the gradient and the weights are multiplied by `keep`.
-    fn update(&self, update: &Update<'_>, in_gradient: f64, keep: f64) -> Result<(Array, Vec<Array>)> {
+    /// A step in which the weight decay `decay` is part of the gradient, and the weights are multiplied by `keep`.
+    fn update(&self, update: &Update<'_>, decay: f64, keep: f64) -> Result<(Array, Vec<Array>)> {
         let Update { wide, dtype, value, grad, step, .. } = *update;
         let zeros = Array::zeros(value.shape(), wide)?;
         let moment = |nth: usize| update.moments.get(nth).unwrap_or(&zeros);
-        let mean = formula(wide, [value, grad, moment(0)], wide, &Mean(in_gradient, self))?;
-        let square = formula(wide, [value, grad, moment(1)], wide, &MeanSquare(in_gradient, self))?;
+        let mean = Mean { decay, beta1: self.beta1 };
+        let mean = formula(wide, [value, grad, moment(0)], wide, &mean)?;
+        let square = MeanSquare { decay, beta2: self.beta2 };
+        let square = formula(wide, [value, grad, moment(1)], wide, &square)?;
         let descent = Descent {
             keep,
             size: self.lr / (1.0 - self.beta1.powf(step as f64)),
@@ -101,7 +109,7 @@ const MOMENTS: [&str; 2] = ["exp_avg", "exp_avg_sq"];
 
 /// What the two types have in common, word for word.
 macro_rules! adam {
-    ($(#[$doc:meta])* $name:ident, decay $decay:literal, |$numbers:ident| ($in_gradient:expr, $keep:expr)) => {
+    ($(#[$doc:meta])* $name:ident, decay $decay:literal, |$numbers:ident| ($decayed:expr, $keep:expr)) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
         #[must_use]
@@ -155,7 +163,7 @@ macro_rules! adam {
 
             fn update(&self, update: &Update<'_>) -> Result<(Array, Vec<Array>)> {
                 let $numbers = &self.0;
-                $numbers.update(update, $in_gradient, $keep)
+                $numbers.update(update, $decayed, $keep)
             }
         }
     };

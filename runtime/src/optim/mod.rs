@@ -1,4 +1,4 @@
-//! Optimisers for parameters whose gradient dtype is not that of their storage, with what belongs to them: loss scaling,
+//! Optimizers for parameters whose gradient dtype is not that of their storage, with what belongs to them: loss scaling,
 //! clipping, and files.
 //!
 //! | what | |
@@ -7,7 +7,7 @@
 //! | [`Parameter`] | what a step updates: a variable with a [`Tensor`](crate::Tensor) or [`DynTensor`](crate::DynTensor) |
 //! | [`GradScaler`] | loss scaling, for gradients in `f16` |
 //! | [`clip_grad_norm`] | clipping by the norm of all gradients |
-//! | `safetensors` | parameters, and the state of optimisers and scalers, as files; behind the feature `safetensors` |
+//! | `safetensors` | parameters, and the state of optimizers and scalers, as files; behind the feature `safetensors` |
 //!
 //! A step computes in `f32` (in `f64` where `f64` takes part) and rounds once to the stored dtype. For weights in `f16`, `bf16`
 //! or 8 bits [`master_weights`](Optimizer::master_weights) keeps what that rounding would lose.

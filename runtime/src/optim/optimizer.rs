@@ -1,4 +1,4 @@
-//! The optimiser: a rule, and what it remembers for each parameter from step to step.
+//! The optimizer: a rule, and what it remembers for each parameter from step to step.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::shape::Shape;
 /// Updates parameters by a [`Rule`]: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or [`AdamW`](super::AdamW).
 ///
 /// Every step is given all parameters, in the same order; what is remembered of each belongs to its position. Parameters with
-/// other hyper-parameters have an optimiser of their own.
+/// other hyper-parameters have an optimizer of their own.
 ///
 /// The arithmetic of a step and all that is remembered are in `f32`, whatever the dtypes of parameter and gradient; in `f64`
 /// where the parameter is stored in `f64`, or its gradient is declared `f64` or `any`. The new values are rounded once to the
@@ -49,7 +49,7 @@ pub(super) struct State {
 }
 
 impl<R: Rule> Optimizer<R> {
-    /// An optimiser that has made no step.
+    /// An optimizer that has made no step.
     ///
     /// # Errors
     /// [`Error::Argument`] if a number of the rule is out of range: negative, infinite or NaN.
@@ -98,7 +98,7 @@ impl<R: Rule> Optimizer<R> {
     /// Each parameter that has a gradient becomes a new leaf: with the gradient dtype, the hooks and the metadata of the one
     /// before, and without a gradient, so that the next backward starts afresh and no `zero_grad` is needed. A hook's handle
     /// removes it from the new leaf. A parameter without a gradient is left as it is. After an error so are all, and so is
-    /// what the optimiser remembers.
+    /// what the optimizer remembers.
     ///
     /// # Errors
     /// [`Error::Parameter`], naming the position, for a parameter that is no leaf or was given twice, whose gradient has not

@@ -1,4 +1,4 @@
-//! What an optimiser updates: a variable that holds a leaf, which a step replaces by another leaf.
+//! What an optimizer updates: a variable that holds a leaf, which a step replaces by another leaf.
 
 use std::collections::HashMap;
 

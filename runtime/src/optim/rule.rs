@@ -1,4 +1,4 @@
-//! What optimisers differ in: their formulas, their numbers, and what they remember for each parameter.
+//! What optimizers differ in: their formulas, their numbers, and what they remember for each parameter.
 
 use core::fmt::Debug;
 
@@ -7,7 +7,7 @@ use crate::cpu::kernels::Real;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// The formulas and numbers of an optimiser: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or [`AdamW`](super::AdamW). Sealed.
+/// The formulas and numbers of an optimizer: [`Sgd`](super::Sgd), [`Adam`](super::Adam) or [`AdamW`](super::AdamW). Sealed.
 ///
 /// A rule is plain data. It is checked when an [`Optimizer`](super::Optimizer) is made of it.
 pub trait Rule: Formulas {

@@ -18,7 +18,7 @@ use crate::typed::{Float, Over, Tensor};
 ///
 /// Where every gradient dtype on the way is declared `f32` no scaling is needed. It helps where gradients travel in `f16` or
 /// an 8-bit float. In a round of training one calls [`scale`](Self::scale) and backward, [`unscale`](Self::unscale) only if the
-/// gradients are to be looked at or clipped, then [`step`](Self::step) for each optimiser, and [`update`](Self::update).
+/// gradients are to be looked at or clipped, then [`step`](Self::step) for each optimizer, and [`update`](Self::update).
 ///
 /// Source: [`torch.amp.GradScaler`](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling), whose defaults it has. PyTorch
 /// refuses to unscale gradients in `f16`; here they are unscaled in `f32`, and by `step` without being rounded back.
@@ -74,9 +74,9 @@ pub(super) enum Stage {
 /// What [`GradScaler::step`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaledStep {
-    /// The optimiser made its step.
+    /// The optimizer made its step.
     Done,
-    /// The optimiser was not asked: the parameters are as before, without their gradients.
+    /// The optimizer was not asked: the parameters are as before, without their gradients.
     Skipped {
         /// How many values of the gradients were infinite or NaN.
         nonfinite: u64,

@@ -203,7 +203,7 @@ fn the_state_of_another_optimizer_is_refused_by_name() {
         says(other.load(&file), &[&format!("the state of `{name}`"), "that of `Adam`"]);
     }
     let weights = good();
-    says(others[0].load(&weights), &["`Sgd.lr`", "no state of an optimiser"]);
+    says(others[0].load(&weights), &["`Sgd.lr`", "no state of an optimizer"]);
     says(GradScaler::default().load_safetensors(&file), &["entry `scale`", "no entry of this name"]);
 }
 

@@ -1,4 +1,4 @@
-//! Optimisers, loss scaling, clipping and their files: what a training loop may rely on.
+//! Optimizers, loss scaling, clipping and their files: what a training loop may rely on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod clip;

@@ -28,7 +28,7 @@ pub(crate) fn send(param: &DynTensor, grad: &[f64]) {
     param.backward_with(&grad, BackwardOptions::new()).unwrap();
 }
 
-/// A step of any optimiser, so that tests can go through several.
+/// A step of any optimizer, so that tests can go through several.
 pub(crate) trait Stepper {
     fn step(&mut self, params: &mut [&mut dyn Parameter]) -> Result<()>;
     fn save(&self) -> Vec<u8>;
@@ -59,7 +59,7 @@ macro_rules! steppers {
 }
 steppers! { Sgd Adam AdamW }
 
-/// Optimisers of every kind, with every number that they have at work in one of them.
+/// Optimizers of every kind, with every number that they have at work in one of them.
 pub(crate) fn every_optimizer(master: bool) -> Vec<Box<dyn Stepper>> {
     let sgd =
         |rule: Sgd| -> Box<dyn Stepper> { Box::new(Optimizer::new(rule).unwrap().master_weights(master)) };

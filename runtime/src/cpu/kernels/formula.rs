@@ -1,4 +1,4 @@
-//! What an optimiser asks of arrays: a formula of three of them in one pass, and sums over all elements.
+//! What an optimizer asks of arrays: a formula of three of them in one pass, and sums over all elements.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! Parameters, and the state of optimisers and scalers, as [safetensors](https://github.com/huggingface/safetensors) files.
+//! Parameters, and the state of optimizers and scalers, as [safetensors](https://github.com/huggingface/safetensors) files.
 //!
 //! Everything is bytes here: `std::fs::write` and `std::fs::read` do the rest. Tensors have the format's own dtypes, so that
 //! other programs read them: `f8e4m3` is `F8_E4M3`, `f8e5m2` is `F8_E5M2`, and so on for all twelve. The same contents give

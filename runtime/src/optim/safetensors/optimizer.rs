@@ -1,4 +1,4 @@
-//! The state of an optimiser as a file.
+//! The state of an optimizer as a file.
 //!
 //! | entry | what |
 //! | --- | --- |
@@ -21,7 +21,7 @@ use crate::shape::Shape;
 const LOAD: &str = "load_safetensors";
 
 impl<R: Rule> Optimizer<R> {
-    /// All that the optimiser knows: hyper-parameters, step counts, moments and master copies. Needs the feature
+    /// All that the optimizer knows: hyper-parameters, step counts, moments and master copies. Needs the feature
     /// `safetensors`. The parameters themselves are [saved](super::save) apart.
     ///
     /// # Errors
@@ -59,8 +59,8 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// # Errors
     /// [`Error::Entry`](crate::Error::Entry) for an entry that is missing, superfluous, out of range, or of another dtype or shape; for the state of
-    /// another rule; and for that of other parameters, if this optimiser has made steps. [`Error::Argument`](crate::Error::Argument) if the bytes are
-    /// no such file. Then the optimiser is as before. An optimiser that has made no step checks the parameters in its first.
+    /// another rule; and for that of other parameters, if this optimizer has made steps. [`Error::Argument`](crate::Error::Argument) if the bytes are
+    /// no such file. Then the optimizer is as before. An optimizer that has made no step checks the parameters in its first.
     pub fn load_safetensors(&mut self, bytes: &[u8]) -> Result<()> {
         let mut file = Entries::parse(LOAD, bytes)?;
         let rule = read_rule(&self.rule, &mut file)?;
@@ -87,7 +87,7 @@ fn read_rule<R: Rule>(rule: &R, file: &mut Entries<'_>) -> Result<R> {
     if !file.names().any(|entry| entry == name("lr")) {
         let other = file.names().find_map(|entry| entry.strip_suffix(".lr"));
         let got =
-            other.map_or_else(|| "no state of an optimiser".to_owned(), |other| format!("that of `{other}`"));
+            other.map_or_else(|| "no state of an optimizer".to_owned(), |other| format!("that of `{other}`"));
         return Err(entry_error(LOAD, &name("lr"), &format!("the state of `{}`", R::NAME), &got));
     }
     let mut rule = rule.clone();
@@ -101,7 +101,7 @@ fn read_rule<R: Rule>(rule: &R, file: &mut Entries<'_>) -> Result<R> {
     Ok(rule)
 }
 
-/// What is known of the parameter at one position; `before` is what the optimiser knew.
+/// What is known of the parameter at one position; `before` is what the optimizer knew.
 fn read_slot<R: Rule>(
     rule: &R,
     position: u64,
