@@ -12,6 +12,8 @@ pub mod engine;
 pub mod error;
 pub mod function;
 mod list;
+#[cfg(feature = "cpu")]
+pub mod optim;
 pub mod prelude;
 pub mod shape;
 pub mod typed;

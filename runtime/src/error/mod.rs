@@ -367,6 +367,30 @@ pub enum Error {
         /// The indexed shape.
         shape: Shape,
     },
+    /// A parameter that an optimizer, or what works on its parameters, cannot take.
+    #[error("`{operation}`: parameter {position}: expected {expected}, got {got}")]
+    Parameter {
+        /// The call.
+        operation: &'static str,
+        /// Counted from zero.
+        position: usize,
+        /// What it takes.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// An entry of a file that does not fit what it is loaded into.
+    #[error("`{operation}`: entry `{entry}`: expected {expected}, got {got}")]
+    Entry {
+        /// The call.
+        operation: &'static str,
+        /// The entry's name.
+        entry: String,
+        /// What is asked for.
+        expected: String,
+        /// What is there.
+        got: String,
+    },
     /// An argument that is not a tensor and makes no sense.
     #[error("`{operation}`: {problem}")]
     Argument {
