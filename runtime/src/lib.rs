@@ -16,6 +16,8 @@ mod list;
 pub mod optim;
 pub mod prelude;
 pub mod shape;
+#[cfg(feature = "cpu")]
+pub mod testing;
 pub mod typed;
 
 #[doc(hidden)]
