@@ -3,7 +3,7 @@
 use super::audit::{audit, input_slots, output_slots};
 use super::precision::{coarsest, precision};
 use super::readings::{Reading, Readings, seed_dtype};
-use super::setup::Setup;
+use super::setup::{Setup, max_abs, negligible};
 use super::violation::Violation;
 use crate::autograd::DynTensor;
 use crate::contract::GradDType;
@@ -44,7 +44,7 @@ pub(super) fn analytic(
 }
 
 fn size(row: &Row) -> f64 {
-    row.iter().flatten().map(|value| value.abs()).fold(0.0, f64::max)
+    max_abs(row.iter().flatten().copied())
 }
 
 /// The gradients of a reading, from a seed that is `scale` times as large as the reading's weights.
@@ -89,16 +89,19 @@ fn lost_precision(
 ) -> Result<Option<Violation>> {
     let output = &outputs[reading.output];
     let ends = |leaf: &DynTensor| [promised(setup, output), promised(setup, leaf)];
-    let faint = leaves.iter().map(|leaf| coarsest(ends(leaf)).faint).fold(0.0, f64::max);
-    // Not the scale of the reading's own weights: other bits.
-    let scale = faint * (4.0 / 3.0);
+    let faint = max_abs(leaves.iter().map(|leaf| coarsest(ends(leaf)).faint));
+    // A factor that leaves no bit of the reading's weights as it was.
+    let scale = faint * core::f64::consts::SQRT_2;
     let scaled = row(setup, reading, outputs, leaves, scale)?;
     let _ = setup.subject.log.as_ref().map(|log| log.take());
     for (nth, leaf) in leaves.iter().enumerate() {
         let precise = coarsest(ends(leaf));
+        let largest = max_abs(unscaled[nth].iter().copied());
+        if largest <= negligible(output, leaf)? {
+            continue;
+        }
         // Some roundings in a row, and sums of which a part cancels.
-        let tolerance =
-            64.0 * precise.unit * unscaled[nth].iter().map(|value| value.abs()).fold(0.0, f64::max);
+        let tolerance = 64.0 * precise.unit * largest;
         let pairs = scaled[nth].iter().zip(&unscaled[nth]);
         let wrong = |&(&got, &expected): &(&f64, &f64)| (got / scale - expected).abs() > tolerance;
         if let Some((&got, &expected)) = pairs.into_iter().find(wrong) {

@@ -70,10 +70,11 @@ fn received(slot: &Slot, dtype: DType, shape: &Shape) -> Option<Violation> {
 }
 
 fn returned(call: &Call, seen: &Seen, inputs: &[Slot], all_sent: bool) -> Vec<Violation> {
-    let check = |((gradient, &needed), slot): ((&Option<(DType, Shape)>, &bool), &Slot)| {
+    let slots = call.needed.iter().zip(inputs).filter(|(needed, _)| **needed).map(|(_, slot)| slot);
+    let seen = seen.iter().zip(&call.needed).filter(|(_, needed)| **needed).map(|(seen, _)| seen);
+    let check = |(gradient, slot): (&Option<(DType, Shape)>, &Slot)| {
         let place = slot.place.clone();
         match (gradient, slot.dtype) {
-            _ if !needed => None,
             (None, _) => all_sent.then_some(Violation::ReturnedNothing(place)),
             (Some((_, shape)), _) if *shape != slot.shape => {
                 Some(Violation::ReturnedShape { place, expected: slot.shape.clone(), got: shape.clone() })
@@ -84,7 +85,7 @@ fn returned(call: &Call, seen: &Seen, inputs: &[Slot], all_sent: bool) -> Vec<Vi
             _ => None,
         }
     };
-    seen.iter().zip(&call.needed).zip(inputs).filter_map(check).collect()
+    seen.zip(slots).filter_map(check).collect()
 }
 
 /// What can be told before anything runs backward: gradient dtypes narrower than the values, and outputs other than expected.

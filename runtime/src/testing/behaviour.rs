@@ -52,7 +52,7 @@ impl<'a> Behaviour<'a> {
         }
         let mut this = Self { setup, outputs, leaves, seeds, grads: Vec::new(), violations: Vec::new() };
         let result = setup.backward(outputs, leaves, &this.seeds);
-        this.audit_calls(true);
+        this.audit_full();
         match result {
             Ok(grads) => this.grads = grads,
             Err(error) if this.violations.is_empty() => return Err(error),
@@ -66,10 +66,20 @@ impl<'a> Behaviour<'a> {
         self.grads.len() == self.leaves.len()
     }
 
-    fn audit_calls(&mut self, all_sent: bool) {
-        let Some(log) = &self.setup.subject.log else { return };
+    /// Audits the calls since the last time, in which all seeds were sent.
+    fn audit_full(&mut self) {
         let sent: Vec<_> = self.seeds.iter().map(|seed| seed.as_ref().map(DynTensor::dtype)).collect();
-        let (inputs, outputs) = (input_slots(self.setup), output_slots(self.setup, self.outputs, &sent));
+        self.audit_calls(&sent, true);
+    }
+
+    /// Audits the calls since the last time, in which not all seeds were sent, nor is it known where.
+    fn audit_partial(&mut self) {
+        self.audit_calls(&vec![None; self.seeds.len()], false);
+    }
+
+    fn audit_calls(&mut self, sent: &[Option<DType>], all_sent: bool) {
+        let Some(log) = &self.setup.subject.log else { return };
+        let (inputs, outputs) = (input_slots(self.setup), output_slots(self.setup, self.outputs, sent));
         self.violations.extend(audit(&log.take(), &inputs, &outputs, all_sent));
     }
 
@@ -86,7 +96,7 @@ impl<'a> Behaviour<'a> {
         if grads.len() != self.grads.len() || !same_bits(&flat(&self.grads), &flat(&grads))? {
             self.violations.push(Violation::NotDeterministic("gradients".to_owned()));
         }
-        self.audit_calls(true);
+        self.audit_full();
         Ok(())
     }
 
@@ -109,14 +119,14 @@ impl<'a> Behaviour<'a> {
             undefined[position] = None;
             let expected = self.setup.backward(self.outputs, self.leaves, &zeros)?;
             let got = self.setup.backward(self.outputs, self.leaves, &undefined);
-            self.audit_calls(false);
+            self.audit_partial();
             if let Some(problem) = self.compare(&self.setup.checked, &expected, got) {
                 let case = format!("the gradient of output {position} is undefined");
                 self.violations.push(Violation::Undefined { case, problem });
             }
         }
         let got = self.withheld(&sent);
-        self.audit_calls(false);
+        self.audit_partial();
         if let Some(problem) = self.compare(&self.setup.checked, &vec![None; self.leaves.len()], got) {
             let case = "the gradients of all outputs are undefined".to_owned();
             self.violations.push(Violation::Undefined { case, problem });
@@ -139,7 +149,7 @@ impl<'a> Behaviour<'a> {
         for (nth, &position) in checked.iter().enumerate().filter(|_| checked.len() > 1) {
             let (outputs, leaves) = self.setup.forward(&[position], dense)?;
             let got = self.setup.backward(&outputs, &leaves, &self.seeds);
-            self.audit_calls(true);
+            self.audit_full();
             if let Some(problem) = self.compare(&[position], &self.grads[nth..=nth], got) {
                 self.violations.push(Violation::Alone { place: self.setup.input_place(position), problem });
             }
@@ -167,7 +177,7 @@ impl<'a> Behaviour<'a> {
     }
 
     fn note_strided(&mut self, case: &str, got: Result<Vec<Option<DynTensor>>>) {
-        self.audit_calls(true);
+        self.audit_full();
         if let Some(problem) = self.compare(&self.setup.checked, &self.grads, got) {
             self.violations.push(Violation::Strided { case: case.to_owned(), problem });
         }

@@ -48,40 +48,46 @@
 //!
 //! # How numbers are compared
 //!
-//! A Function that stores in f16 returns steps, not a curve: `u·|y|` is the largest rounding error of an output, and divided
-//! by a step of `1e-6` it is all one would see. So steps are taken as large as the curve allows. For each input element the
-//! Function is evaluated at ±h, ±h/2, ±h/4, …; from these values polynomials of degree 2, 4 and 6 are differentiated (Fornberg,
-//! "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids", 1988; in `f64`, with the steps as they were after
+//! A Function that stores in f16 returns steps, not a curve: the largest rounding error of an output is `u·|y|`, and divided
+//! by a step of `1e-6` that is all one would see. So steps are taken as large as the curve allows. For each input element the
+//! Function is evaluated at ±h, ±h/2, ±h/4, …; polynomials of degree 2, 4 and 6 through these values are differentiated (Fornberg,
+//! "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids", 1988; in `f64`, with the steps as they are after
 //! rounding to the input's dtype), and of all these estimates the one is taken whose *uncertainty* is smallest (after Ridders,
 //! "Accurate computation of F′(x) and F′(x) F″(x)", 1982). The uncertainty is the sum of
 //!
-//! * the rounding error of the stored outputs, amplified by the formula's weights, in the worst case. An output's error is
-//!   taken as its dtype's (table), or as what its values are seen to scatter by, if that is more (Moré and Wild, "Estimating
-//!   Computational Noise", 2011): so a Function that rounds several times inside does not fail for it;
+//! * the rounding errors of the stored outputs, amplified by the formula's weights, in the worst case. The error of an output is
+//!   that of its dtype, or what its values are seen to scatter by where that is clearly more (Moré and Wild, "Estimating
+//!   Computational Noise", 2011): a Function that rounds several times inside does not fail for it;
 //! * the truncation error: how far the estimate is from those of lower degree.
 //!
+//! Estimates that contradict a rough one at a small step went across a kink or a jump, and do not count.
+//!
 //! An analytic derivative `a` agrees with a numeric one `n` if `|a − n| ≤ rtol · max(|a|, |n|) + atol + uncertainty`. The
-//! relative tolerance follows from the coarsest dtype in which an input, an output, or the input's gradient is held:
+//! relative tolerance is that of the coarsest dtype that an input, an output, or a value in between is stored in:
 //!
-//! | dtype | `u` | `rtol` | largest step | why |
+//! | dtype | `u` | `rtol` | largest step | why this tolerance |
 //! | --- | --- | --- | --- | --- |
-//! | f64 | 2⁻⁵³ | 10⁻⁶ | 2⁻⁶ | below what a wrong formula does, above what differences can see |
-//! | f32 | 2⁻²⁴ | 2⁻¹⁴ | 2⁻⁴ | 1024 u: sums and cancellations inside forward and backward |
-//! | f16 | 2⁻¹¹ | 2⁻⁷ | 2⁻² | 16 u: a few roundings of saved values and gradients |
-//! | bf16 | 2⁻⁸ | 2⁻⁵ | 2⁻¹ | 8 u, the same |
-//! | f8e4m3 | 2⁻⁴ | 2⁻² | 1 | 4 u; finds a factor of 2 and a sign, little else |
-//! | f8e5m2 | 2⁻³ | 2⁻² | 1 | 2 u, the same |
+//! | f64 | 2⁻⁵³ | 10⁻⁶ | 2⁻⁶ | far below what a wrong formula does, above what differences can see |
+//! | f32 | 2⁻²⁴ | 2⁻¹⁴ | 2⁻⁴ | 1024 `u`: sums and cancellations inside forward and backward |
+//! | f16 | 2⁻¹¹ | 2⁻⁷ | 2⁻² | 16 `u`: a few roundings of saved values and of gradients |
+//! | bf16 | 2⁻⁸ | 2⁻⁵ | 2⁻¹ | 8 `u`: the same |
+//! | f8e4m3 | 2⁻⁴ | 2⁻³ | 1 | 2 `u`: one saved value |
+//! | f8e5m2 | 2⁻³ | 2⁻² | 1 | 2 `u`: the same |
 //!
-//! Steps are relative where `|x| > 1`. `atol` is `4 u` times the largest derivative of that output by that input: room for a
-//! sum of which most cancels. Where the uncertainty is more than a quarter of all that there is to see, the check could
-//! not have found a wrong formula; this is a failure too ([`Unresolved`]), not a success: choose inputs for which the
-//! outputs are smaller, or compare with [`Gradcheck::against`]. The report says how accurate the check could be.
+//! Steps are relative where `|x| > 1`. `atol` is an eighth of `rtol` times the largest derivative of that output by that input:
+//! room for a sum of which most cancels. Where derivatives are about as large as the outputs, an error of 5 % is found in f16, of
+//! 20 % in bf16; 8-bit outputs show little more than a sign.
+//!
+//! Where the uncertainty is more than a quarter of the largest derivative, no wrong formula could have been found: that is a failure too
+//! ([`Unresolved`]), and no success. Choose inputs with smaller outputs, or compare with something sharper:
+//! [`Gradcheck::against`]. The report always says how accurate the check could be ([`Accuracy`]).
 //!
 //! # Where there is no derivative
 //!
-//! At a kink or a jump differences say nothing. Keep inputs away from it; the steps shrink until they fit
-//! between an input and a kink, as far as the outputs' dtype allows. Step functions with a surrogate gradient and integer outputs are
-//! compared with the smooth function they stand for: [`Gradcheck::against`]; or not at all: [`Gradcheck::contract_only`].
+//! At a kink or a jump differences say nothing: keep inputs away from it. Steps shrink until they fit between an input and a
+//! kink, as far as the outputs' dtype allows: about 10⁻⁶ in f64, a few hundredths in f16. Step functions with a surrogate
+//! gradient, and integer outputs, are compared with the smooth function that they stand for, by [`Gradcheck::against`]; or not at
+//! all, by [`Gradcheck::contract_only`].
 
 mod analytic;
 mod audit;

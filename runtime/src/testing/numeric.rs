@@ -33,6 +33,11 @@ fn scale_of(value: f64) -> f64 {
     if value.abs() > 1.0 && value.is_finite() { 2.0_f64.powf(value.abs().log2().ceil()) } else { 1.0 }
 }
 
+/// A power of two: relative for small values too, but for the smallest.
+fn fine_scale_of(value: f64) -> f64 {
+    if value.abs() < 1.0 { 2.0_f64.powf(value.abs().max(0.001).log2().ceil()) } else { scale_of(value) }
+}
+
 /// One checked input, about to be moved.
 pub(super) struct Mover<'a> {
     setup: &'a Setup<'a>,
@@ -60,7 +65,7 @@ impl<'a> Mover<'a> {
         let compared = readings.outputs.iter().map(|&output| outputs[output].dtype());
         let grain = match setup.options.reference {
             Some(_) => precision(DType::F64),
-            None => coarsest(compared.chain(setup.inner.iter().copied()).chain([dtype])),
+            None => coarsest(compared.chain(readings.inner.iter().copied()).chain([dtype])),
         };
         let values = data.to_f64_vec()?;
         let nothing = Evaluation { offset: 0.0, values: Vec::new(), noise: Vec::new() };
@@ -101,7 +106,9 @@ impl<'a> Mover<'a> {
         let scale = direction.element.map_or(1.0, |_| direction.scales[0]);
         let largest = self.setup.options.step.unwrap_or(self.grain.step) * scale;
         let steps = (0..40).map(|nth| largest / 2.0_f64.powi(nth)).take_while(|&step| step >= smallest);
-        slopes(&self.middle, steps, 0.1 * rtol, &mut |step| {
+        let near =
+            self.grain.near * direction.element.map_or(1.0, |element| fine_scale_of(self.values[element]));
+        slopes(&self.middle, near, steps, 0.1 * rtol, &mut |step| {
             let (offset, values) = self.moved(direction, step);
             if offset * step <= 0.0 {
                 return Ok(None);
@@ -140,7 +147,11 @@ impl<'a> Mover<'a> {
         given[self.position] = Some(moved);
         let Some(reference) = &self.setup.options.reference else {
             let given: Vec<_> = given.iter().map(Option::as_ref).collect();
-            return self.readings.read(&(self.setup.subject.run)(&given)?, |reading| reading.output);
+            let outputs = (self.setup.subject.run)(&given)?;
+            return self
+                .readings
+                .read(&outputs, |reading| reading.output)
+                .map(|read| self.with_scatter(read));
         };
         let widened = |input: Option<DynTensor>| match input {
             Some(input) if input.dtype().is_float() => input.cast(DType::F64).map(Some),
@@ -154,14 +165,27 @@ impl<'a> Mover<'a> {
                 "the function given to `against` returned {got} outputs, expected {expected}: one for each differentiable one"
             )));
         }
-        self.readings.read(&outputs, |reading| reading.rank)
+        self.readings.read(&outputs, |reading| reading.rank).map(|read| self.with_scatter(read))
+    }
+
+    /// The measured noise counts where it is clearly more than that of one rounding.
+    fn with_scatter(&self, mut evaluation: Evaluation) -> Evaluation {
+        for (noise, &scatter) in evaluation.noise.iter_mut().zip(&self.scatter) {
+            if scatter > 2.0 * *noise {
+                *noise = scatter;
+            }
+        }
+        evaluation
     }
 
     /// The noise of every reading, measured along a random direction.
     fn measure_scatter(&self, generator: &mut Generator) -> Result<Vec<f64>> {
         let scales = full_numbers(self.values.len(), DType::F64, true, generator)?;
-        let scales =
-            scales.iter().zip(&self.values).map(|(sign, &value)| sign.signum() * scale_of(value)).collect();
+        let scales = scales
+            .iter()
+            .zip(&self.values)
+            .map(|(sign, &value)| sign.signum() * fine_scale_of(value))
+            .collect();
         let direction = Direction { element: None, scales };
         let middle = POINTS as f64 / 2.0 - 0.5;
         let evaluations = (0..POINTS)

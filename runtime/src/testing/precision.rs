@@ -13,9 +13,11 @@ pub(super) struct Precision {
     pub(super) rtol: f64,
     /// The largest step for a value of magnitude 1.
     pub(super) step: f64,
-    /// The distance of the points at which noise is measured: so small that the fourth difference of a smooth
-    /// function is far below `unit`.
+    /// The distance of the points at which noise is measured: many units, and so small that the fourth difference of
+    /// a smooth function is far below one.
     pub(super) probe: f64,
+    /// A small step at which a derivative can still be told roughly.
+    pub(super) near: f64,
     /// A factor at which, and below which, a gradient has full precision in it.
     pub(super) faint: f64,
 }
@@ -23,15 +25,15 @@ pub(super) struct Precision {
 /// The precision of a dtype; integers count as `f64`, they round nothing that a check computes.
 pub(super) fn precision(dtype: DType) -> Precision {
     let two = |exponent: i32| 2.0_f64.powi(exponent);
-    let (unit, tiny, rtol, step, probe, faint) = match dtype {
-        DType::F32 => (two(-24), two(-150), two(-14), two(-4), two(-8), two(-60)),
-        DType::F16 => (two(-11), two(-25), two(-7), two(-2), two(-4), two(-2)),
-        DType::BF16 => (two(-8), two(-134), two(-5), two(-1), two(-3), two(-60)),
-        DType::F8E4M3 => (two(-4), two(-10), two(-2), 1.0, two(-2), 1.0),
-        DType::F8E5M2 => (two(-3), two(-17), two(-2), 1.0, two(-2), 1.0),
-        _ => (two(-53), 0.0, 1e-6, two(-6), two(-16), two(-300)),
+    let (unit, tiny, rtol, step, probe, near, faint) = match dtype {
+        DType::F32 => (two(-24), two(-150), two(-14), two(-4), two(-14), two(-12), two(-60)),
+        DType::F16 => (two(-11), two(-25), two(-7), two(-2), two(-7), two(-6), two(-2)),
+        DType::BF16 => (two(-8), two(-134), two(-5), two(-1), two(-5), two(-4), two(-60)),
+        DType::F8E4M3 => (two(-4), two(-10), two(-3), 1.0, two(-2), two(-2), 1.0),
+        DType::F8E5M2 => (two(-3), two(-17), two(-2), 1.0, two(-2), two(-2), 1.0),
+        _ => (two(-53), 0.0, 1e-6, two(-6), two(-24), two(-20), two(-300)),
     };
-    Precision { unit, tiny, rtol, step, probe, faint }
+    Precision { unit, tiny, rtol, step, probe, near, faint }
 }
 
 /// The precision of the coarsest of these dtypes.

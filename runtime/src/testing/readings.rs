@@ -1,13 +1,17 @@
 //! What is read off the outputs: each element, or in a fast check random combinations of them. A reading is a number that
 //! has a derivative on both sides: by finite differences, and by a backward from its weights as the seed.
 
+use std::collections::{BTreeSet, HashSet};
+
 use super::differences::Evaluation;
 use super::precision::rounding_error;
 use super::setup::{Setup, bad_argument};
-use crate::autograd::DynTensor;
+
+use crate::autograd::{DynTensor, Edge, InputMetadata, NodeRef, Origin};
 use crate::contract::GradDType;
 use crate::cpu::Generator;
 use crate::dtype::{DType, round_to};
+use crate::engine::Cpu;
 use crate::error::Result;
 use crate::shape::Shape;
 
@@ -90,6 +94,21 @@ pub(super) struct Readings {
     pub(super) list: Vec<Reading>,
     /// Positions of the outputs that are compared.
     pub(super) outputs: Vec<usize>,
+    /// Floating dtypes that values pass through on the way from the inputs to the outputs.
+    pub(super) inner: Vec<DType>,
+}
+
+/// The floating dtypes of all that the outputs were computed from, as the graph knows it.
+fn inner_dtypes(outputs: &[DynTensor]) -> Vec<DType> {
+    let mut stack: Vec<&NodeRef<Cpu>> = outputs.iter().filter_map(DynTensor::grad_fn).collect();
+    let (mut seen, mut dtypes) = (HashSet::new(), BTreeSet::new());
+    while let Some(node) = stack.pop() {
+        if seen.insert(node.sequence_nr()) {
+            dtypes.extend(node.inputs().iter().map(InputMetadata::dtype).filter(|dtype| dtype.is_float()));
+            stack.extend(node.next_edges().iter().filter_map(Origin::edge).map(Edge::node));
+        }
+    }
+    dtypes.into_iter().collect()
 }
 
 impl Readings {
@@ -125,7 +144,9 @@ impl Readings {
                 }
             }
         }
-        Ok(Self { list, outputs: positions })
+        let mut inner = inner_dtypes(outputs);
+        inner.extend(&setup.inner);
+        Ok(Self { list, outputs: positions, inner })
     }
 
     /// Reads all off these outputs, of which `find` tells the one for a reading.

@@ -140,8 +140,8 @@ pub(super) struct Pair {
     pub(super) accuracy: Accuracy,
     pub(super) rtol: f64,
     pub(super) atol: f64,
-    /// What a derivative of an ordinary function would be: output by input.
-    pub(super) natural: f64,
+    /// A derivative that is zero but for rounding.
+    pub(super) negligible: f64,
 }
 
 impl Pair {
@@ -158,7 +158,7 @@ impl Pair {
         let by_size = |a: &&Derivative, b: &&Derivative| f64::total_cmp(&a.analytic.abs(), &b.analytic.abs());
         let main = derivatives.iter().max_by(by_size)?;
         // A derivative that is zero cannot be seen, and need not be.
-        let is_zero = largest == 0.0 || (main.analytic.abs() <= 2.0_f64.powi(-21) * self.natural);
+        let is_zero = largest == 0.0 || (main.analytic.abs() <= self.negligible);
         if uncertainty.is_finite() && is_zero {
             return None;
         }

@@ -8,7 +8,7 @@ use super::numeric::Mover;
 use super::precision::{Precision, coarsest};
 use super::readings::Readings;
 use super::report::{Accuracy, Derivative, GradcheckReport, Pair};
-use super::setup::{Setup, bad_argument, element_of};
+use super::setup::{Setup, bad_argument, element_of, negligible};
 use crate::autograd::DynTensor;
 use crate::contract::GradDType;
 use crate::cpu::Generator;
@@ -82,7 +82,8 @@ fn compare_input(
     let mut derivatives: Vec<Vec<Derivative>> = readings.outputs.iter().map(|_| Vec::new()).collect();
     let mover = Mover::new(setup, readings, position, outputs, generator)?;
     for direction in mover.directions(generator)? {
-        let slopes: Vec<Slope> = mover.slopes(&direction, precision_of(setup, outputs, position).rtol)?;
+        let slopes: Vec<Slope> =
+            mover.slopes(&direction, precision_of(setup, readings, outputs, position).rtol)?;
         for ((reading, row), slope) in readings.list.iter().zip(rows).zip(slopes) {
             derivatives[reading.rank].push(Derivative {
                 output_element: reading.element.map(|element| element_of(&outputs[reading.output], element)),
@@ -94,13 +95,13 @@ fn compare_input(
         }
     }
     for (&output, derivatives) in readings.outputs.iter().zip(derivatives) {
-        let Precision { unit, rtol, .. } = precision_of(setup, &outputs[output..=output], position);
+        let rtol = precision_of(setup, readings, &outputs[output..=output], position).rtol;
         let accuracy =
             Accuracy::new((output, outputs[output].dtype()), (position, data.dtype()), &derivatives);
         let pair = Pair {
             rtol: setup.options.rtol.unwrap_or(rtol),
-            atol: setup.options.atol.unwrap_or(4.0 * unit * accuracy.largest),
-            natural: largest(&outputs[output])? / largest(data)?.max(1.0),
+            atol: setup.options.atol.unwrap_or(0.125 * rtol * accuracy.largest),
+            negligible: negligible(&outputs[output], data)?,
             accuracy,
         };
         report.add_pair(pair, derivatives, setup.options.unresolved);
@@ -108,16 +109,12 @@ fn compare_input(
     Ok(())
 }
 
-fn largest(tensor: &DynTensor) -> Result<f64> {
-    Ok(tensor.to_f64_vec()?.into_iter().map(f64::abs).fold(0.0, f64::max))
-}
-
 /// The precision of the coarsest dtype that values or gradients pass through between these outputs and an input.
-fn precision_of(setup: &Setup<'_>, outputs: &[DynTensor], position: usize) -> Precision {
+fn precision_of(setup: &Setup<'_>, readings: &Readings, outputs: &[DynTensor], position: usize) -> Precision {
     let stored = outputs.iter().map(DynTensor::dtype).filter(|dtype| dtype.is_float());
     let inputs = setup.inputs.iter().filter_map(|input| input.data.as_ref()).map(DynTensor::dtype);
     let mut dtypes: Vec<DType> =
-        stored.chain(inputs.filter(|dtype| dtype.is_float())).chain(setup.inner.iter().copied()).collect();
+        stored.chain(inputs.filter(|dtype| dtype.is_float())).chain(readings.inner.iter().copied()).collect();
     if setup.options.narrowing {
         dtypes.extend(setup.inputs[position].grad_dtype.and_then(GradDType::dtype));
         dtypes.extend(outputs.iter().filter_map(DynTensor::grad_dtype).filter_map(GradDType::dtype));
