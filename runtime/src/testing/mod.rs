@@ -155,7 +155,7 @@ use crate::function::Function;
 /// # Ok::<(), Error>(())
 /// ```
 pub fn gradcheck<F: Function>(function: F, inputs: impl CheckInputs) -> Result<GradcheckReport> {
-    Gradcheck::new().check(function, inputs)?.into_result()
+    Gradcheck::new().check(function, inputs)
 }
 
 /// [`gradcheck`] of a closure: of anything that is computed from tensors by Functions and operations.
@@ -179,7 +179,7 @@ pub fn gradcheck_fn<O: Into<Outputs>>(
     function: impl Fn(&[&DynTensor]) -> Result<O>,
     inputs: impl CheckInputs,
 ) -> Result<GradcheckReport> {
-    Gradcheck::new().check_fn(function, inputs)?.into_result()
+    Gradcheck::new().check_fn(function, inputs)
 }
 
 /// Checks the second derivative of a Function: the gradients of its backward, as a function of the inputs and of the gradients
@@ -217,7 +217,7 @@ pub fn gradcheck_fn<O: Into<Outputs>>(
 /// # Ok::<(), Error>(())
 /// ```
 pub fn gradgradcheck<F: Function>(function: F, inputs: impl CheckInputs) -> Result<GradcheckReport> {
-    Gradcheck::new().check_twice(function, inputs)?.into_result()
+    Gradcheck::new().check_twice(function, inputs)
 }
 
 /// [`gradgradcheck`] of a closure.
@@ -228,5 +228,5 @@ pub fn gradgradcheck_fn<O: Into<Outputs>>(
     function: impl Fn(&[&DynTensor]) -> Result<O>,
     inputs: impl CheckInputs,
 ) -> Result<GradcheckReport> {
-    Gradcheck::new().check_twice_fn(function, inputs)?.into_result()
+    Gradcheck::new().check_twice_fn(function, inputs)
 }

@@ -16,8 +16,6 @@ use crate::function::Function;
 
 /// A check with options; [`gradcheck`](super::gradcheck()) is the one without.
 ///
-/// Its methods return the report also where it found something: [`GradcheckReport::into_result`] makes an error of that.
-///
 /// # Examples
 /// A spike has no derivative. What its backward gives is that of an arctangent:
 /// ```
@@ -48,7 +46,7 @@ use crate::function::Function;
 ///     let angles = x[0].to_f64_vec()?.iter().map(|x| (PI * x).atan() / PI).collect();
 ///     DynTensor::from_vec::<f64>(angles, x[0].shape())
 /// };
-/// Gradcheck::new().against(arctangent).check(Spike, &x)?.into_result()?;
+/// Gradcheck::new().against(arctangent).check(Spike, &x)?;
 /// # Ok::<(), Error>(())
 /// ```
 #[must_use]
@@ -182,10 +180,10 @@ impl<'a> Gradcheck<'a> {
     /// Checks a Function. See [`gradcheck`](super::gradcheck()).
     ///
     /// # Errors
-    /// What the Function reports, and [`Error::Argument`](crate::Error::Argument) if there is nothing to check.
+    /// As [`gradcheck`](super::gradcheck()).
     pub fn check<F: Function>(&self, function: F, inputs: impl CheckInputs) -> Result<GradcheckReport> {
         let subject = Subject::function(function);
-        run(&Setup::new(self, &subject, inputs.given())?)
+        run(&Setup::new(self, &subject, inputs.given())?)?.into_result()
     }
 
     /// Checks a closure. See [`gradcheck_fn`](super::gradcheck_fn).
@@ -198,7 +196,7 @@ impl<'a> Gradcheck<'a> {
         inputs: impl CheckInputs,
     ) -> Result<GradcheckReport> {
         let subject = Subject::closure(&self.name, function);
-        run(&Setup::new(self, &subject, inputs.given())?)
+        run(&Setup::new(self, &subject, inputs.given())?)?.into_result()
     }
 
     /// Checks the second derivative of a Function. See [`gradgradcheck`](super::gradgradcheck()).
@@ -206,7 +204,7 @@ impl<'a> Gradcheck<'a> {
     /// # Errors
     /// As [`gradgradcheck`](super::gradgradcheck()).
     pub fn check_twice<F: Function>(&self, function: F, inputs: impl CheckInputs) -> Result<GradcheckReport> {
-        check_second(self, &Subject::function(function), inputs.given())
+        check_second(self, &Subject::function(function), inputs.given())?.into_result()
     }
 
     /// Checks the second derivative of a closure. See [`gradgradcheck_fn`](super::gradgradcheck_fn).
@@ -218,7 +216,7 @@ impl<'a> Gradcheck<'a> {
         function: impl Fn(&[&DynTensor]) -> Result<O>,
         inputs: impl CheckInputs,
     ) -> Result<GradcheckReport> {
-        check_second(self, &Subject::closure(&self.name, function), inputs.given())
+        check_second(self, &Subject::closure(&self.name, function), inputs.given())?.into_result()
     }
 }
 

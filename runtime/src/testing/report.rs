@@ -166,10 +166,9 @@ impl Pair {
     }
 }
 
-/// What a check found. It is an error too: [`Error::custom`] carries it, and
-/// [`downcast_ref`](Error::downcast_ref) gives it back.
+/// What a check found. Where something is wrong it comes as an error, whose text it is, and from which
+/// [`downcast_ref`](Error::downcast_ref) takes it out again.
 #[derive(Clone, Debug)]
-#[must_use]
 pub struct GradcheckReport {
     name: String,
     is_second: bool,
@@ -268,10 +267,7 @@ impl GradcheckReport {
     }
 
     /// This report, or an error of it if something is wrong.
-    ///
-    /// # Errors
-    /// [`Error::Custom`] with this report.
-    pub fn into_result(self) -> Result<Self> {
+    pub(super) fn into_result(self) -> Result<Self> {
         if self.passed() { Ok(self) } else { Err(Error::custom(self)) }
     }
 }

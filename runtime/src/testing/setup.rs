@@ -72,7 +72,10 @@ impl<'a> Setup<'a> {
                         subject.name
                     )));
                 }
-                only.clone()
+                let mut only = only.clone();
+                only.sort_unstable();
+                only.dedup();
+                only
             }
         };
         if checked.is_empty() {

@@ -1,6 +1,21 @@
 //! Tensors from values, and a Function made of closures.
 
 use gradpact::prelude::*;
+use gradpact::testing::GradcheckReport;
+
+/// The report of a check, passed or not.
+pub(crate) trait Found {
+    fn found(self) -> GradcheckReport;
+}
+
+impl Found for Result<GradcheckReport> {
+    fn found(self) -> GradcheckReport {
+        self.unwrap_or_else(|error| match error.downcast_ref::<GradcheckReport>() {
+            Some(report) => report.clone(),
+            None => panic!("{error}"),
+        })
+    }
+}
 
 /// A tensor of these values, rounded to `dtype`.
 pub(crate) fn of(dtype: DType, values: &[f64], shape: impl Into<Shape>) -> DynTensor {

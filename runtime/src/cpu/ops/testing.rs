@@ -38,11 +38,11 @@ pub(super) fn gradient(x: &T, function: impl Fn(&T) -> Result<T>) -> Vec<f64> {
 
 /// Checks the gradients of `function` at `inputs`.
 pub(super) fn check(inputs: &[&T], function: impl Fn(&[&T]) -> Result<T>) {
-    let _ = gradcheck_fn(function, inputs).unwrap();
+    gradcheck_fn(function, inputs).unwrap();
 }
 
 /// As [`check`], and checks second derivatives too.
 pub(super) fn check_double(inputs: &[&T], function: impl Fn(&[&T]) -> Result<T>) {
     check(inputs, &function);
-    let _ = gradgradcheck_fn(function, inputs).unwrap();
+    gradgradcheck_fn(function, inputs).unwrap();
 }
