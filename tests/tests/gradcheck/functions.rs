@@ -166,3 +166,62 @@ fn a_fast_check_of_a_large_input_takes_a_few_evaluations() {
     assert_eq!(report.accuracy()[0].compared, 9);
     assert!(report.to_string().contains("9 compared"));
 }
+
+/// Square and cube; an output that nobody used gives backward `None`. Its policy is strict.
+#[autograd_function(out = (f32, f32), materialize = false, policy = strict)]
+struct Powers;
+
+impl Op for Powers {
+    type Inputs = Tensor<f32>;
+
+    fn forward(&self, ctx: &mut Context, x: Value<f32>) -> Result<(Value<f32>, Value<f32>)> {
+        ctx.save_for_backward(&x);
+        let square = x.mul(&x)?;
+        Ok((square.clone(), square.mul(&x)?))
+    }
+
+    fn backward(
+        &self,
+        ctx: &Context,
+        (square, cube): (Option<Value<f32>>, Option<Value<f32>>),
+    ) -> Result<Value<f32>> {
+        let x: Value<f32> = ctx.saved()?;
+        let mut grad = Value::zeros(x.shape())?;
+        if let Some(square) = square {
+            grad = grad.add(&square.mul(&x)?.mul_scalar(2.0)?)?;
+        }
+        if let Some(cube) = cube {
+            grad = grad.add(&cube.mul(&x)?.mul(&x)?.mul_scalar(3.0)?)?;
+        }
+        Ok(grad)
+    }
+}
+
+/// 3x, differentiable once.
+#[autograd_function(out = f32, once)]
+struct Once;
+
+impl Op for Once {
+    type Inputs = Tensor<f32>;
+
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f32>> {
+        x.mul_scalar(3.0)
+    }
+
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> {
+        grad.mul_scalar(3.0)
+    }
+}
+
+#[test]
+fn functions_with_every_key_of_the_attribute_are_checked() {
+    gradcheck(Powers, &three()).unwrap();
+    gradgradcheck(Powers, &three()).unwrap();
+    gradcheck(Once, &three()).unwrap();
+}
+
+#[test]
+fn a_second_check_of_what_is_differentiable_once_is_refused() {
+    let error = gradgradcheck(Once, &three()).unwrap_err();
+    assert!(matches!(error.root(), Error::DifferentiableOnce(name) if name == "Once"), "{error}");
+}
