@@ -58,9 +58,10 @@ impl<'a> Formula<'a> {
 
 /// The derivatives at `middle`, from evaluations at plus and minus each step.
 ///
-/// First at `near`, a small step, where only a rough estimate can be had: larger steps that contradict it went across a kink or a jump, and do not
-/// count. Then at `steps`, which fall, by half each time. It ends when each number's uncertainty is below `rtol` of it, or cannot
-/// fall any more because of noise; when `evaluate` gives `None`; or with the steps. Values that are not finite are passed over.
+/// First at `near`, a small step, where only a rough estimate can be had: larger steps that contradict it went across a
+/// kink or a jump, and do not count. Then at `steps`, which fall, by half each time. It ends when each number's
+/// uncertainty is below `rtol` of it, or cannot fall any more because of noise; when `evaluate` gives `None`; or with
+/// the steps. Values that are not finite are passed over.
 pub(super) fn slopes(
     middle: &Evaluation,
     near: f64,

@@ -50,14 +50,14 @@
 //!
 //! A Function that stores in f16 returns steps, not a curve: the largest rounding error of an output is `u·|y|`, and divided
 //! by a step of `1e-6` that is all one would see. So steps are taken as large as the curve allows. For each input element the
-//! Function is evaluated at ±h, ±h/2, ±h/4, …; polynomials of degree 2, 4 and 6 through these values are differentiated (Fornberg,
-//! "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids", 1988; in `f64`, with the steps as they are after
-//! rounding to the input's dtype), and of all these estimates the one is taken whose *uncertainty* is smallest (after Ridders,
-//! "Accurate computation of F′(x) and F′(x) F″(x)", 1982). The uncertainty is the sum of
+//! Function is evaluated at ±h, ±h/2, ±h/4, …; polynomials of degree 2, 4 and 6 through these values are differentiated
+//! (Fornberg, "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids", 1988; in `f64`, with the steps as
+//! they are after rounding to the input's dtype), and of all these estimates the one is taken whose *uncertainty* is
+//! smallest (after Ridders, "Accurate computation of F′(x) and F′(x) F″(x)", 1982). The uncertainty is the sum of
 //!
-//! * the rounding errors of the stored outputs, amplified by the formula's weights, in the worst case. The error of an output is
-//!   that of its dtype, or what its values are seen to scatter by where that is clearly more (Moré and Wild, "Estimating
-//!   Computational Noise", 2011): a Function that rounds several times inside does not fail for it;
+//! * the rounding errors of the stored outputs, amplified by the formula's weights, in the worst case. The error of an
+//!   output is that of its dtype, or what its values are seen to scatter by where that is clearly more (Moré and Wild,
+//!   "Estimating Computational Noise", 2011): a Function that rounds several times inside does not fail for it;
 //! * the truncation error: how far the estimate is from those of lower degree.
 //!
 //! Estimates that contradict a rough one at a small step went across a kink or a jump, and do not count.
@@ -74,20 +74,20 @@
 //! | f8e4m3 | 2⁻⁴ | 2⁻³ | 1 | 2 `u`: one saved value |
 //! | f8e5m2 | 2⁻³ | 2⁻² | 1 | 2 `u`: the same |
 //!
-//! Steps are relative where `|x| > 1`. `atol` is an eighth of `rtol` times the largest derivative of that output by that input:
-//! room for a sum of which most cancels. Where derivatives are about as large as the outputs, an error of 5 % is found in f16, of
-//! 20 % in bf16; 8-bit outputs show little more than a sign.
+//! Steps are relative where `|x| > 1`. `atol` is an eighth of `rtol` times the largest derivative of that output by
+//! that input: room for a sum of which most cancels. Where derivatives are about as large as the outputs, an error
+//! of 5 % is found in f16, of 20 % in bf16; 8-bit outputs show little more than a sign.
 //!
-//! Where the uncertainty is more than a quarter of the largest derivative, no wrong formula could have been found: that is a failure too
-//! ([`Unresolved`]), and no success. Choose inputs with smaller outputs, or compare with something sharper:
-//! [`Gradcheck::against`]. The report always says how accurate the check could be ([`Accuracy`]).
+//! Where the uncertainty is more than a quarter of the largest derivative, no wrong formula could have been found: that
+//! is a failure too ([`Unresolved`]), and no success. Choose inputs with smaller outputs, or compare with something
+//! sharper: [`Gradcheck::against`]. The report always says how accurate the check could be ([`Accuracy`]).
 //!
 //! # Where there is no derivative
 //!
 //! At a kink or a jump differences say nothing: keep inputs away from it. Steps shrink until they fit between an input and a
 //! kink, as far as the outputs' dtype allows: about 10⁻⁶ in f64, a few hundredths in f16. Step functions with a surrogate
-//! gradient, and integer outputs, are compared with the smooth function that they stand for, by [`Gradcheck::against`]; or not at
-//! all, by [`Gradcheck::contract_only`].
+//! gradient, and integer outputs, are compared with the smooth function that they stand for, by [`Gradcheck::against`];
+//! or not at all, by [`Gradcheck::contract_only`].
 
 mod analytic;
 mod audit;
@@ -118,9 +118,9 @@ use crate::function::Function;
 
 /// Checks the gradients and the contract of a Function, typed or dynamic, at these inputs.
 ///
-/// Inputs are a tensor, a tuple of them, or a slice or array of them; `None` where an optional one is left out. Every floating input
-/// is checked. A typed one has the gradient dtype of its type, another one that which it is tracked with, or its own. See
-/// [the module](self) for what is checked, and [`Gradcheck`] for options.
+/// Inputs are a tensor, a tuple of them, or a slice or array of them; `None` where an optional one is left out. Every
+/// floating input is checked. A typed one has the gradient dtype of its type, another one that which it is tracked
+/// with, or its own. See [the module](self) for what is checked, and [`Gradcheck`] for options.
 ///
 /// # Errors
 /// The report, if it found something; what the Function itself reports; [`Error::Argument`](crate::Error::Argument) if there
@@ -186,8 +186,8 @@ pub fn gradcheck_fn<O: Into<Outputs>>(
 /// of the outputs.
 ///
 /// # Errors
-/// As [`gradcheck`]; and [`Error::SavedIntermediate`](crate::Error::SavedIntermediate), or whatever else a Function says that cannot
-/// be differentiated twice.
+/// As [`gradcheck`]; and [`Error::SavedIntermediate`](crate::Error::SavedIntermediate), or whatever else a Function
+/// says that cannot be differentiated twice.
 ///
 /// # Examples
 /// ```

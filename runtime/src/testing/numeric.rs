@@ -5,7 +5,8 @@ use super::noise::{POINTS, scatter};
 use super::precision::{Precision, coarsest, precision};
 use super::readings::{COMBINATIONS, Readings, full_numbers};
 use super::setup::{Setup, bad_argument};
-use crate::autograd::DynTensor;
+use super::subject::Run;
+use crate::autograd::{DynTensor, Outputs};
 use crate::cpu::Generator;
 use crate::dtype::{DType, round_to};
 use crate::error::Result;
@@ -71,14 +72,8 @@ impl<'a> Mover<'a> {
         let nothing = Evaluation { offset: 0.0, values: Vec::new(), noise: Vec::new() };
         let scatter = Vec::new();
         let mut mover = Self { setup, readings, position, dtype, values, middle: nothing, scatter, grain };
-        mover.middle = mover.evaluate(&mover.values)?;
         mover.scatter = mover.measure_scatter(generator)?;
-        mover
-            .middle
-            .noise
-            .iter_mut()
-            .zip(&mover.scatter)
-            .for_each(|(noise, &scatter)| *noise = noise.max(scatter));
+        mover.middle = mover.evaluate(&mover.values)?;
         Ok(mover)
     }
 
@@ -115,11 +110,6 @@ impl<'a> Mover<'a> {
             }
             let mut evaluation = self.evaluate(&values)?;
             evaluation.offset = offset;
-            evaluation
-                .noise
-                .iter_mut()
-                .zip(&self.scatter)
-                .for_each(|(noise, &scatter)| *noise = noise.max(scatter));
             Ok(Some(evaluation))
         })
     }
@@ -145,27 +135,36 @@ impl<'a> Mover<'a> {
         let mut given: Vec<Option<DynTensor>> =
             self.setup.inputs.iter().map(|input| input.data.clone()).collect();
         given[self.position] = Some(moved);
-        let Some(reference) = &self.setup.options.reference else {
-            let given: Vec<_> = given.iter().map(Option::as_ref).collect();
-            let outputs = (self.setup.subject.run)(&given)?;
-            return self
-                .readings
-                .read(&outputs, |reading| reading.output)
-                .map(|read| self.with_scatter(read));
+        let read = match &self.setup.options.reference {
+            None => {
+                let outputs =
+                    (self.setup.subject.run)(&given.iter().map(Option::as_ref).collect::<Vec<_>>())?;
+                self.readings.read(&outputs, |reading| reading.output)
+            }
+            Some(reference) => {
+                let outputs = self.refer(reference, given)?;
+                self.readings.read(&outputs, |reading| reading.rank)
+            }
         };
+        read.map(|read| self.with_scatter(read))
+    }
+
+    /// What stands for the outputs, in f64.
+    fn refer(&self, reference: &Run<'_>, given: Vec<Option<DynTensor>>) -> Result<Outputs> {
         let widened = |input: Option<DynTensor>| match input {
             Some(input) if input.dtype().is_float() => input.cast(DType::F64).map(Some),
             other => Ok(other),
         };
         let given = given.into_iter().map(widened).collect::<Result<Vec<_>>>()?;
         let outputs = reference(&given.iter().map(Option::as_ref).collect::<Vec<_>>())?;
-        if outputs.len() != self.readings.outputs.len() {
-            let (got, expected) = (outputs.len(), self.readings.outputs.len());
-            return Err(bad_argument(format!(
-                "the function given to `against` returned {got} outputs, expected {expected}: one for each differentiable one"
-            )));
+        let (got, expected) = (outputs.len(), self.readings.outputs.len());
+        if got == expected {
+            return Ok(outputs);
         }
-        self.readings.read(&outputs, |reading| reading.rank).map(|read| self.with_scatter(read))
+        let problem = "the function given to `against`";
+        Err(bad_argument(format!(
+            "{problem} returned {got} outputs, expected {expected}: one for each differentiable one"
+        )))
     }
 
     /// The measured noise counts where it is clearly more than that of one rounding.

@@ -144,8 +144,8 @@ impl<'a> Gradcheck<'a> {
     /// Takes finite differences of `reference` instead, which is given the inputs in f64 and returns what the differentiable
     /// outputs stand for, best in f64 too.
     ///
-    /// For step functions with a surrogate gradient and for integer outputs; and for low-precision Functions a way to see their gradients
-    /// more sharply than their own outputs allow.
+    /// For step functions with a surrogate gradient and for integer outputs; and for low-precision Functions a way to
+    /// see their gradients more sharply than their own outputs allow.
     pub fn against<O: Into<Outputs>>(mut self, reference: impl Fn(&[&DynTensor]) -> Result<O> + 'a) -> Self {
         let run = move |inputs: &[Option<&DynTensor>]| reference(&all_given(inputs)?).map(O::into);
         self.reference = Some(Box::new(run));

@@ -59,8 +59,8 @@ fn refuse_integers(setup: &Setup<'_>, readings: &Readings, outputs: &[DynTensor]
     match readings.outputs.iter().find(|&&position| !outputs[position].dtype().is_float()) {
         None => Ok(()),
         Some(&position) => Err(bad_argument(format!(
-            "output {position} of `{}` is {}, of which finite differences mean nothing: give `against` the smooth function that it \
-             stands for, or use `contract_only`",
+            "output {position} of `{}` is {}, of which finite differences mean nothing: give `against` the smooth \
+             function that it stands for, or use `contract_only`",
             setup.subject.name,
             outputs[position].dtype()
         ))),

@@ -159,8 +159,8 @@ pub(super) fn max_abs(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(f64::abs).fold(0.0, f64::max)
 }
 
-/// A derivative of this output by this input that is so small, beside what is usual for values of their size, that it is zero but
-/// for the rounding in backward.
+/// A derivative of this output by this input that is so small, beside what is usual for values of their size, that it
+/// is zero but for the rounding in backward.
 pub(super) fn negligible(output: &DynTensor, input: &DynTensor) -> Result<f64> {
     let usual = max_abs(output.to_f64_vec()?) / max_abs(input.to_f64_vec()?).max(1.0);
     Ok(2.0_f64.powi(-21) * usual)
