@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod leaves;
+mod promises;
+mod shared;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
