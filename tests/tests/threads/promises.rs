@@ -12,7 +12,9 @@ use gradpact::contract::{Admission, GradContract, Refusal};
 use gradpact::cpu::Array;
 use gradpact::error::{GradientMismatch, GradientSender, Phase, Place, Side};
 use gradpact::function::GivenInputs;
+use gradpact::optim::{Adam, AdamW, GradScaler, Optimizer, ScaledStep, Sgd};
 use gradpact::prelude::*;
+use gradpact::typed::{NoBackward, Written};
 use gradpact::{Cpu, Generator, Gradients, List, Source, f8e4m3, f8e5m2};
 use gradpact_tests::toy::Toy;
 
@@ -28,8 +30,10 @@ macro_rules! shared {
 }
 
 shared! {
-    AnyGrad: AnyGrad,
+    Adam: Adam,
+    AdamW: AdamW,
     Admission: Admission,
+    AnyGrad: AnyGrad,
     Array: Array,
     BackwardCall: BackwardCall<'_, Cpu>,
     BackwardOptions: BackwardOptions,
@@ -43,14 +47,17 @@ shared! {
     Generator: Generator,
     GradContract: GradContract,
     GradDType: GradDType,
+    GradScaler: GradScaler,
     GradientMismatch: GradientMismatch,
     GradientSender: GradientSender,
     HookHandle: HookHandle,
     InputMetadata: InputMetadata,
     Inputs: Inputs<'_>,
     List: List<DynTensor>,
+    NoBackward: NoBackward,
     NoGrad: NoGrad,
     Node: Node<Cpu>,
+    Optimizer: Optimizer<Adam>,
     Origin: Origin<Cpu>,
     Phase: Phase,
     Place: Place,
@@ -58,11 +65,14 @@ shared! {
     Refusal: Refusal,
     SavedInfo: SavedInfo,
     SavedTensor: SavedTensor<Cpu>,
+    ScaledStep: ScaledStep,
+    Sgd: Sgd,
     Shape: Shape,
     Side: Side,
     Source: Source,
     Tensor: Tensor<f16, f32>,
     Untracked: Untracked,
+    Written: Written,
     f8e4m3: f8e4m3,
     f8e5m2: f8e5m2,
     // Names for types of the list, and the same with another engine.
@@ -91,15 +101,16 @@ const STAYING: [&str; 1] = ["GradModeGuard"];
 const _: () = assert!(<GradModeGuard as StaysOnItsThread<_>>::HOLDS);
 
 /// Public in a private module: nobody can name them.
-const UNNAMEABLE: [&str; 2] = ["AccumulateGrad", "Absent"];
+const UNNAMEABLE: [&str; 4] = ["AccumulateGrad", "Absent", "Setting", "Update"];
 
-/// The structs, enums and unions that a file makes public outside functions.
+/// The structs, enums and unions that a file makes public; those that a macro names are in the list all the same.
 fn public_types(text: &str) -> impl Iterator<Item = String> {
     let words = text.lines().filter_map(|line| {
         let rest = line.trim_start().strip_prefix("pub ")?;
         ["struct ", "enum ", "union "].iter().find_map(|kind| rest.strip_prefix(kind))
     });
-    words.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+    let names = words.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
+    names.filter(|name: &String| !name.is_empty())
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
