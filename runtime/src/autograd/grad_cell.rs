@@ -9,6 +9,9 @@ use crate::contract::{GradDType, Refusal};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
+/// How often hooks may replace a gradient during one addition to it.
+const REPLACED_BY_HOOKS: u32 = 16;
+
 /// An accumulated gradient behind a lock that is never held while anything else runs: adding may record nodes, and so run
 /// hooks of the user's, and what is replaced may own anything.
 pub(super) struct GradCell<E: Engine>(Mutex<Versioned<E>>);
@@ -80,6 +83,7 @@ impl<E: Engine> GradCell<E> {
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`. After an error the gradient is as
     /// before.
     pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: impl Fn() -> GradDType) -> Result<()> {
+        let mut replaced = 0;
         loop {
             let (version, before, grad_dtype) = {
                 let cell = self.lock();
@@ -100,9 +104,13 @@ impl<E: Engine> GradCell<E> {
                 drop(before);
                 return Ok(());
             }
-            // A hook that does it each time would keep this from ever ending.
+            // By this very thread, so by a hook that ran in between. One that does it every time would keep this from
+            // ever ending.
             if cell.writer == Some(thread::current().id()) {
-                return Err(Error::GradReplaced);
+                replaced += 1;
+                if replaced == REPLACED_BY_HOOKS {
+                    return Err(Error::GradReplaced);
+                }
             }
         }
     }
