@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::buffer::{Buffer, Store, allocate, with_store, with_type};
+use super::buffer::{Buffer, Store, allocate, with_store, with_type, zeroed};
 use super::kernels;
 use super::layout::Layout;
 use crate::dtype::{DType, Element};
@@ -66,10 +66,14 @@ impl Array {
             if len == 1 {
                 Self::from_buffer(Store::One(element).into(), shape)
             } else {
-                let mut elements = allocate::<T>(len)?;
-                if element != T::default() || value.is_sign_negative() {
+                // Zeros may come from the system without being written.
+                let elements = if element == T::default() && !value.is_sign_negative() {
+                    zeroed(len)?
+                } else {
+                    let mut elements = allocate::<T>(len)?;
                     elements.fill(element);
-                }
+                    elements
+                };
                 Self::from_buffer(Store::from_vec(elements).into(), shape)
             }
         }))

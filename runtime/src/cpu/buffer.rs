@@ -5,30 +5,41 @@
 use core::any::Any;
 use std::sync::Arc;
 
+use super::recycle;
 use crate::dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// Elements of one type: immutable, cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) enum Store<T> {
+pub(crate) enum Store<T: Element> {
     /// One element, held inline.
     One(T),
     /// Any other number of them, shared.
-    Many(Arc<Vec<T>>),
+    Many(Arc<Memory<T>>),
+}
+
+/// Elements whose memory is kept for other arrays when they are dropped.
+#[derive(Debug)]
+pub(crate) struct Memory<T: Element>(Vec<T>);
+
+impl<T: Element> Drop for Memory<T> {
+    fn drop(&mut self) {
+        recycle::give(core::mem::take(&mut self.0));
+    }
 }
 
 impl<T: Element> Store<T> {
     /// Takes over a vector.
     pub(crate) fn from_vec(elements: Vec<T>) -> Self {
-        if let [element] = elements[..] { Self::One(element) } else { Self::Many(Arc::new(elements)) }
+        if let [element] = elements[..] { Self::One(element) } else { Self::Many(Arc::new(Memory(elements))) }
     }
 
     /// The elements.
     pub(crate) fn as_slice(&self) -> &[T] {
         match self {
             Self::One(element) => core::slice::from_ref(element),
-            Self::Many(elements) => elements,
+            Self::Many(elements) => &elements.0,
         }
     }
 
@@ -36,7 +47,7 @@ impl<T: Element> Store<T> {
     pub(crate) fn unique(&mut self) -> Option<&mut [T]> {
         match self {
             Self::One(element) => Some(core::slice::from_mut(element)),
-            Self::Many(elements) => Arc::get_mut(elements).map(Vec::as_mut_slice),
+            Self::Many(elements) => Arc::get_mut(elements).map(|memory| memory.0.as_mut_slice()),
         }
     }
 }
@@ -44,18 +55,46 @@ impl<T: Element> Store<T> {
 /// From how many bytes on memory is asked for before it is taken: a refusal would end the process.
 const LARGE: usize = 1 << 30;
 
-/// A vector of `len` elements to be overwritten.
+/// A vector of `len` elements to be overwritten, each of them: they may be what a freed array held.
 ///
-/// Every kernel's result comes from here, so that recycling memory would be a change to this function.
+/// Every kernel's result comes from here or from [`zeroed`].
 ///
 /// # Errors
 /// [`Error::ShapeOverflow`] if there is not so much memory.
 pub(crate) fn allocate<T: Element>(len: usize) -> Result<Vec<T>> {
+    #[allow(unused_mut, reason = "changed in tests")]
+    let mut elements = recycle::take(len).map_or_else(|| fresh(len), Ok)?;
+    // What a kernel forgets to overwrite is seen.
+    #[cfg(test)]
+    elements.fill(T::from_f64(77.0));
+    Ok(elements)
+}
+
+/// A vector of `len` zeros.
+///
+/// # Errors
+/// [`Error::ShapeOverflow`] if there is not so much memory.
+pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>> {
+    let Some(mut elements) = recycle::take(len) else { return fresh(len) };
+    elements.fill(T::default());
+    Ok(elements)
+}
+
+/// Zeros in memory that is new from the system.
+fn fresh<T: Element>(len: usize) -> Result<Vec<T>> {
     let bytes = len.saturating_mul(size_of::<T>());
     if bytes > LARGE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-        return Err(Error::ShapeOverflow { shape: Shape::from(len) });
+        recycle::clear();
+        if Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+            return Err(Error::ShapeOverflow { shape: Shape::from(len) });
+        }
     }
     Ok(vec![T::default(); len])
+}
+
+/// Keeps the memory of intermediate results for the next ones.
+pub(crate) fn free<T: Element>(elements: Vec<T>) {
+    recycle::give(elements);
 }
 
 fn any<T: 'static>(value: &T) -> &dyn Any {

@@ -26,6 +26,7 @@ mod display;
 pub(crate) mod kernels;
 mod layout;
 pub mod ops;
+mod recycle;
 mod tensor;
 pub(crate) mod views;
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::convert::Convert;
 use super::parallel::{PIECE, for_each_piece};
 use super::read::gather;
-use crate::cpu::buffer::{Buffer, Store, allocate, any_mut, with_store, with_type};
+use crate::cpu::buffer::{Buffer, Store, allocate, any_mut, free, with_store, with_type};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 
@@ -86,6 +86,7 @@ macro_rules! compute {
                     for_each_piece(&mut out, PIECE, &|start, out| {
                         Convert::save(&values[start..start + out.len()], out);
                     });
+                    free(values);
                     Ok(Store::from_vec(out).into())
                 })
             }

@@ -7,7 +7,7 @@ use super::parallel::{PIECE, for_each_piece};
 use super::read::Reader;
 use super::real::Real;
 use crate::cpu::array::Array;
-use crate::cpu::buffer::allocate;
+use crate::cpu::buffer::zeroed;
 use crate::dtype::DType;
 use crate::error::Result;
 
@@ -52,7 +52,7 @@ fn computed<R: Real>(
 /// The sum of `measure` of each element, formed in `f64`: first in pieces, so that it does not depend on threads.
 pub(crate) fn total(array: &Array, measure: fn(f64) -> f64) -> Result<f64> {
     let (reader, len) = (Reader::new(array), array.element_count());
-    let mut sums = allocate::<f64>(len.div_ceil(PIECE))?;
+    let mut sums = zeroed::<f64>(len.div_ceil(PIECE))?;
     for_each_piece(&mut sums, 1, &|piece, sum| {
         let (mut scratch, end) = (SmallVec::<[f64; 8]>::new(), len.min((piece + 1) * PIECE));
         for start in (piece * PIECE..end).step_by(BLOCK) {

@@ -7,7 +7,7 @@ use super::parallel::{PIECE, for_each_piece};
 use super::plan::Split;
 use super::read::Reader;
 use crate::cpu::array::Array;
-use crate::cpu::buffer::{Store, allocate, with_store, with_type};
+use crate::cpu::buffer::{Store, allocate, free, with_store, with_type, zeroed};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -96,7 +96,7 @@ pub(crate) fn index_add(grad: &Array, axis: isize, index: &Array, extent: usize)
         return Array::zeros(shape, grad.dtype());
     }
     let buffer = with_compute!(grad.dtype(), C => {
-        let mut sums = allocate::<C>(len)?;
+        let mut sums = zeroed::<C>(len)?;
         let mut row = vec![C::default(); split.inner];
         let reader = Reader::new(grad);
         for outer in 0..split.outer {
@@ -140,10 +140,11 @@ pub(crate) fn scatter_add(shape: &Shape, axis: isize, index: &Array, grad: &Arra
     let buffer = with_compute!(grad.dtype(), C => {
         let mut values = allocate::<C>(grad.element_count())?;
         Reader::new(grad).read(0, &mut values);
-        let mut sums = allocate::<C>(len)?;
+        let mut sums = zeroed::<C>(len)?;
         for (&position, value) in to.0.iter().zip(&values) {
             add_to(&mut sums[position..=position], core::slice::from_ref(value));
         }
+        free(values);
         C::store(grad.dtype(), sums)?
     });
     Ok(Array::from_buffer(buffer, shape.clone()))
@@ -187,7 +188,7 @@ pub(crate) fn one_hot(index: &Array, classes: usize, dtype: DType) -> Result<Arr
     let positions = positions("one_hot", index, classes, &shape)?;
     let buffer = with_type!(dtype, T => {
         let one = <T as crate::dtype::Element>::from_f64(1.0);
-        let mut out = allocate::<T>(len)?;
+        let mut out = zeroed::<T>(len)?;
         for (row, position) in positions.into_iter().enumerate() {
             out[row * classes + position] = one;
         }
