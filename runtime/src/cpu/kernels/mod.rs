@@ -12,12 +12,15 @@ mod create;
 mod extremum;
 mod formula;
 mod index;
+mod math;
 mod matmul;
+mod narrow;
 mod parallel;
 mod plan;
 mod read;
 mod real;
 mod reduce;
+mod simd;
 mod softmax;
 mod unary;
 

@@ -3,8 +3,10 @@
 //! Integers and `bool` become `f32` where the function leaves the integers, as in PyTorch.
 
 use super::compute::{Compute, Scratch};
+use super::math;
 use super::read::Reader;
 use super::real::Real;
+use super::simd::{self, Loop};
 use crate::cpu::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -12,14 +14,38 @@ use crate::error::{Error, Result};
 /// A function of a real variable.
 trait Unary: Copy + Sync {
     fn at<R: Real>(self, x: R) -> R;
+
+    /// Overwrites results of which [`Unary::at`], for an `f32`, gives no more than a fast approximation.
+    fn correct(self, _from: &[f32], _out: &mut [f32]) {}
 }
 
 fn map<U: Unary>(array: &Array, function: U) -> Result<Array> {
     let dtype = if array.dtype().is_float() { array.dtype() } else { DType::F32 };
     if dtype == DType::F64 {
-        map_in::<f64>(array, dtype, |x| function.at(x))
-    } else {
-        map_in::<f32>(array, dtype, |x| function.at(x))
+        return map_in::<f64>(array, dtype, |x| function.at(x));
+    }
+    let reader = Reader::new(array);
+    let buffer = f32::produce(dtype, array.element_count(), &|start, out, scratch: &mut Scratch<f32>| {
+        let from = reader.block(start, out.len(), &mut scratch.0);
+        simd::run(Map { from, out, function });
+        function.correct(from, out);
+    })?;
+    Ok(Array::from_buffer(buffer, array.shape().clone()))
+}
+
+/// `function` of each element of `from`.
+struct Map<'a, U> {
+    from: &'a [f32],
+    out: &'a mut [f32],
+    function: U,
+}
+
+impl<U: Unary> Loop for Map<'_, U> {
+    #[inline(always)]
+    fn run(self) {
+        for (out, &x) in self.out.iter_mut().zip(self.from) {
+            *out = self.function.at(x);
+        }
     }
 }
 
@@ -45,6 +71,7 @@ macro_rules! unary {
         struct $type;
 
         impl Unary for $type {
+            #[inline(always)]
             fn at<R: Real>(self, $x: R) -> R {
                 $body
             }
@@ -69,17 +96,46 @@ unary! {
     /// The hyperbolic tangent.
     tanh = Tanh: |x| x.tanh();
     /// `1 / (1 + e⁻ˣ)`.
-    sigmoid = Sigmoid: |x| R::ONE / (R::ONE + (-x).exp());
+    sigmoid = Sigmoid: |x| x.sigmoid();
     /// `x · σ(x)`.
-    silu = Silu: |x| x / (R::ONE + (-x).exp());
+    silu = Silu: |x| x.silu();
     /// `x · Φ(x)`, with the exact distribution function of the normal distribution.
-    gelu = Gelu: |x| R::HALF * x * (R::ONE + (x * R::FRAC_1_SQRT_2).erf());
+    gelu = Gelu: |x| x.gelu();
     /// The error function.
     erf = Erf: |x| x.erf();
+}
+
+/// A periodic function: beyond some turns an `f32` takes the standard library's.
+macro_rules! periodic {
+    ($($(#[$doc:meta])* $name:ident = $type:ident;)*) => {$(
+        #[derive(Clone, Copy)]
+        struct $type;
+
+        impl Unary for $type {
+            #[inline(always)]
+            fn at<R: Real>(self, x: R) -> R {
+                x.$name()
+            }
+
+            fn correct(self, from: &[f32], out: &mut [f32]) {
+                for (out, &x) in out.iter_mut().zip(from).filter(|(_, x)| x.abs() > math::TURNS) {
+                    *out = f32::$name(x);
+                }
+            }
+        }
+
+        $(#[$doc])*
+        pub(crate) fn $name(array: &Array) -> Result<Array> {
+            map(array, $type)
+        }
+    )*};
+}
+
+periodic! {
     /// The sine.
-    sin = Sin: |x| x.sin();
+    sin = Sin;
     /// The cosine.
-    cos = Cos: |x| x.cos();
+    cos = Cos;
 }
 
 /// A function that has integer values for integers.
