@@ -1,7 +1,6 @@
 //! Conversions between what is stored and what is computed with, element by element and slice by slice.
 
-use half::slice::HalfFloatSliceExt;
-
+use super::narrow;
 use crate::dtype::{Element, bf16, f8e4m3, f8e5m2, f16};
 
 /// An element that can be read as a `C` and rounded from a `C`.
@@ -124,19 +123,31 @@ fn i64_to_f64_odd(value: i64) -> f64 {
 }
 
 macro_rules! eight_bit_floats {
-    ($($type:ty)*) => {$(
+    ($($type:ty: $load:path, $save:path;)*) => {$(
         impl Convert<f32> for $type {
             fn load_one(self) -> f32 {
                 self.to_f32()
             }
 
+            #[inline(always)]
             fn save_one(value: f32) -> Self {
-                Self::from_f32(value)
+                $save(value)
+            }
+
+            fn load(from: &[Self], to: &mut [f32]) {
+                $load(from, to);
+            }
+
+            fn save(from: &[f32], to: &mut [Self]) {
+                narrow::save(from, to);
             }
         }
     )*};
 }
-eight_bit_floats!(f8e4m3 f8e5m2);
+eight_bit_floats! {
+    f8e4m3: narrow::load_f8e4m3, narrow::to_f8e4m3;
+    f8e5m2: narrow::load_f8e5m2, narrow::to_f8e5m2;
+}
 
 impl Convert<f32> for f16 {
     fn load_one(self) -> f32 {
@@ -147,27 +158,36 @@ impl Convert<f32> for f16 {
         Self::from_f32(value)
     }
 
-    // These use the processor's conversion instructions.
     fn load(from: &[Self], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
+        narrow::load_f16(from, to);
     }
 
     fn save(from: &[f32], to: &mut [Self]) {
-        to.convert_from_f32_slice(from);
+        narrow::save_f16(from, to);
     }
 }
 
 impl Convert<f32> for bf16 {
+    #[inline(always)]
     fn load_one(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 
     // Without a branch, so that the compiler vectorizes it.
+    #[inline(always)]
     fn save_one(value: f32) -> Self {
         let bits = value.to_bits();
         let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
         let quiet = (bits >> 16) | 0x40;
         Self::from_bits(if value.is_nan() { quiet } else { rounded } as u16)
+    }
+
+    fn load(from: &[Self], to: &mut [f32]) {
+        narrow::load(from, to);
+    }
+
+    fn save(from: &[f32], to: &mut [Self]) {
+        narrow::save(from, to);
     }
 }
 
