@@ -3,6 +3,8 @@
 // Lets expansions say `::gradpact` inside this crate too.
 extern crate self as gradpact;
 
+#[cfg(feature = "audit")]
+pub mod audit;
 pub mod autograd;
 pub mod contract;
 #[cfg(feature = "cpu")]

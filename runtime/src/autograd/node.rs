@@ -11,6 +11,7 @@ use super::accumulate_grad::AccumulateGrad;
 use super::creation_hook;
 use super::edge::{Edge, Origin};
 use super::hooks::NodeHooks;
+use super::label;
 use super::metadata::InputMetadata;
 use super::saved::SavedInfo;
 use super::tensor::Gradients;
@@ -107,6 +108,7 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
         let node: NodeRef<E> =
             Arc::new(Self { sequence_nr, next_edges, inputs, hooks: OnceLock::new(), step });
+        label::attach(&node);
         creation_hook::announce(&node)?;
         Ok(node)
     }

@@ -7,9 +7,10 @@ use super::edge::{Edge, Origin};
 use super::grad_mode;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
+use super::observe;
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, GradDType};
-use crate::dtype::DType;
+use crate::dtype::{Census, DType};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
 
@@ -94,8 +95,24 @@ impl<E: Engine> DynTensor<E> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        let array = self.array().cast(dtype)?;
-        if !dtype.is_float() && self.requires_grad() {
+        if !observe::is_active() {
+            return self.converted(self.array().cast(dtype)?);
+        }
+        let (array, census) = self.array().cast_counting(dtype)?;
+        observe::converted(self.dtype(), dtype, census);
+        self.converted(array)
+    }
+
+    /// [`cast`](Self::cast), told of by its caller; in its own dtype what the values are.
+    pub(super) fn cast_counting(&self, dtype: DType) -> Result<(Self, Option<Census>)> {
+        let (array, census) = self.array().cast_counting(dtype)?;
+        let converted = if dtype == self.dtype() { self.clone() } else { self.converted(array)? };
+        Ok((converted, census))
+    }
+
+    /// `array`, which has these values in another dtype, with the conversion recorded.
+    fn converted(&self, array: E::Array) -> Result<Self> {
+        if !array.dtype().is_float() && self.requires_grad() {
             // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function.
             return Ok(Self::with_origin(
                 array,

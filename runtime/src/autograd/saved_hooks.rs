@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::grad_mode::GradModeGuard;
 use super::graph_task::caught;
+use super::observe::{self, Scene};
 use super::tensor::DynTensor;
 use crate::dtype::DType;
 use crate::engine::Engine;
@@ -102,6 +103,8 @@ pub(super) fn run_hook<R>(function: &str, phase: Phase, hook: impl FnOnce() -> R
     }
     let _suspended = Suspended(SUSPENDED.replace(true));
     let _mode = GradModeGuard::disable();
+    let _scene =
+        observe::enter(|| Scene::Function { function: function.to_owned(), phase, node: None, call: None });
     caught(function, phase, hook)?.map_err(|error| error.inside(function, phase))
 }
 

@@ -9,6 +9,7 @@ use super::recorded::{Kept, Recorded};
 use super::{Function, Inputs};
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
 use crate::autograd::graph_task::panicked;
+use crate::autograd::observe::{self, Scene};
 use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin, Outputs};
 use crate::contract::GradContract;
 use crate::engine::Engine;
@@ -127,6 +128,12 @@ fn run_forward<E: Engine>(
     let name = function.name();
     let tracked = inputs.iter().flatten().any(|input| input.requires_grad());
     let _mode = GradModeGuard::enter(if tracked { GradMode::InForward } else { GradMode::Disabled });
+    let _scene = observe::enter(|| Scene::Function {
+        function: name.to_owned(),
+        phase: Phase::Forward,
+        node: None,
+        call: None,
+    });
     let mut run = || function.forward(ctx, &Inputs::new(name, inputs));
     if function.is_built_in() {
         return run();

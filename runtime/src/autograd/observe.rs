@@ -1,0 +1,165 @@
+//! Tells whoever observes this thread what becomes of gradients and values: every admission to an edge, and every
+//! conversion with the place where it happened.
+//!
+//! It looks on: nothing here changes a gradient. With nobody observing it costs a test of one number; without the feature
+//! `audit`, nothing.
+
+use core::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::node::Node;
+use crate::contract::GradContract;
+use crate::dtype::{Census, DType};
+use crate::engine::Engine;
+use crate::error::{Error, Phase};
+use crate::shape::Shape;
+
+/// One node of the graph, as reports name it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NodeInfo {
+    /// The name of the Function.
+    pub function: &'static str,
+    /// Its number in the order of creation.
+    pub sequence_nr: u64,
+    /// The user's label for it, if there is one.
+    pub label: Option<String>,
+    /// Whether it is where a leaf's gradient is kept.
+    pub is_leaf: bool,
+    /// Whether its Function is the user's, and not a built-in operation.
+    pub is_user_code: bool,
+}
+
+impl NodeInfo {
+    pub(super) fn of<E: Engine>(node: &Node<E>) -> Self {
+        let step = node.step();
+        Self {
+            function: node.name(),
+            sequence_nr: node.sequence_nr(),
+            label: node.label(),
+            is_leaf: step.as_leaf().is_some(),
+            is_user_code: step.is_user_code(),
+        }
+    }
+}
+
+/// A gradient at an edge.
+pub(crate) struct Admitted<'a> {
+    /// The backward call; numbers are given to calls that somebody observes.
+    pub(crate) call: u64,
+    /// Whose backward sent it, as the gradient of which of its inputs; `None` for a seed.
+    pub(crate) sender: Option<(NodeInfo, usize)>,
+    /// Whose output it is the gradient of.
+    pub(crate) receiver: NodeInfo,
+    pub(crate) position: u32,
+    pub(crate) shape: &'a Shape,
+    pub(crate) storage: DType,
+    pub(crate) contract: GradContract,
+    pub(crate) arrived: DType,
+    /// The dtype that it was admitted in, and what became of the values; or why it was not admitted.
+    pub(crate) outcome: Result<(DType, Option<Census>), &'a Error>,
+}
+
+/// Where code of this thread is running.
+#[derive(Clone, Debug)]
+pub(crate) enum Scene {
+    /// In a Function.
+    Function { function: String, phase: Phase, node: Option<u64>, call: Option<u64> },
+    /// At the sum of the gradients of an output.
+    Sum { node: NodeInfo, position: u32, call: u64 },
+}
+
+/// A conversion of a whole tensor, gradient or value, that is not an admission.
+pub(crate) struct Converted {
+    /// `None` outside of Functions.
+    pub(crate) scene: Option<Scene>,
+    pub(crate) from: DType,
+    pub(crate) to: DType,
+    pub(crate) census: Option<Census>,
+}
+
+/// Somebody who looks on.
+pub(crate) trait Observer {
+    fn admitted(&self, event: &Admitted<'_>);
+    fn converted(&self, event: &Converted);
+}
+
+thread_local! {
+    static OBSERVERS: RefCell<Vec<Rc<dyn Observer>>> = const { RefCell::new(Vec::new()) };
+    // How many there are; read for each backward call and conversion, so kept apart from the list.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+    static SCENES: RefCell<Vec<Scene>> = const { RefCell::new(Vec::new()) };
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether anybody observes this thread.
+#[inline]
+pub(crate) fn is_active() -> bool {
+    cfg!(feature = "audit") && COUNT.get() > 0
+}
+
+/// Takes an observer off again, whichever order they go in.
+pub(crate) struct Observation {
+    observer: Rc<dyn Observer>,
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        let gone = OBSERVERS.with_borrow_mut(|observers| {
+            let at = observers.iter().rposition(|other| Rc::ptr_eq(other, &self.observer))?;
+            Some(observers.remove(at))
+        });
+        COUNT.set(COUNT.get() - usize::from(gone.is_some()));
+    }
+}
+
+/// Tells `observer` what happens on this thread, until the result is dropped.
+pub(crate) fn observe(observer: Rc<dyn Observer>) -> Observation {
+    OBSERVERS.with_borrow_mut(|observers| observers.push(Rc::clone(&observer)));
+    COUNT.set(COUNT.get() + 1);
+    Observation { observer }
+}
+
+/// A number for a backward call, if it is observed.
+pub(super) fn observed_call() -> Option<u64> {
+    is_active().then(|| {
+        CALLS.set(CALLS.get() + 1);
+        CALLS.get()
+    })
+}
+
+fn tell(event: impl Fn(&dyn Observer)) {
+    let observers = OBSERVERS.with_borrow(Vec::clone);
+    observers.iter().for_each(|observer| event(&**observer));
+}
+
+/// Tells of an admission.
+#[cold]
+pub(super) fn admitted(event: &Admitted<'_>) {
+    tell(|observer| observer.admitted(event));
+}
+
+/// Tells of a conversion.
+#[cold]
+pub(super) fn converted(from: DType, to: DType, census: Option<Census>) {
+    let event = Converted { scene: SCENES.with_borrow(|scenes| scenes.last().cloned()), from, to, census };
+    tell(|observer| observer.converted(&event));
+}
+
+/// Leaves a scene when it is dropped, also when a panic passes.
+pub(crate) struct SceneGuard(());
+
+impl Drop for SceneGuard {
+    fn drop(&mut self) {
+        SCENES.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Enters a scene, if anybody observes.
+#[inline]
+pub(crate) fn enter(scene: impl FnOnce() -> Scene) -> Option<SceneGuard> {
+    is_active().then(|| {
+        let scene = scene();
+        SCENES.with_borrow_mut(|scenes| scenes.push(scene));
+        SceneGuard(())
+    })
+}
