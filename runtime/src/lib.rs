@@ -14,6 +14,7 @@ pub mod engine;
 pub mod error;
 pub mod function;
 mod list;
+mod observe;
 pub mod prelude;
 pub mod shape;
 pub mod typed;

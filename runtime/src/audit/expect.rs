@@ -1,25 +1,32 @@
 //! What a test expects of gradients' dtypes.
 
-use super::row::{Happened, Row};
-use super::{Audit, table};
+use super::row::{Conversion, Happened, Row};
+use super::{Audit, report, table};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 impl Audit {
-    /// Checks that no gradient was converted to a dtype that cannot hold all it could be, or refused, or passed through such
-    /// a dtype on its way.
+    /// Checks that no gradient was converted to a dtype that cannot hold all it could be, at an edge or inside a backward, or
+    /// refused; and that no value of one overflowed or became zero when a result or a sum was stored.
     ///
     /// # Errors
     /// [`Error::Audit`] with the rows.
     pub fn assert_lossless(&self) -> Result<()> {
         let narrowed = |row: &&Row| matches!(row.happened(), Happened::Narrowed | Happened::Refused);
         let rows: Vec<&Row> = self.rows().filter(narrowed).collect();
+        let inside: Vec<&Conversion> = self.conversions().filter(|c| c.loses_gradient()).collect();
         let trips = self.lossy_round_trips();
-        if rows.is_empty() && trips.is_empty() {
+        if rows.is_empty() && inside.is_empty() && trips.is_empty() {
             return Ok(());
         }
-        let mut report = format!("{} of {} gradients lost precision\n", rows.len(), self.rows().count());
+        let (at_edges, elsewhere, all) = (rows.len(), inside.len(), self.rows().count());
+        let mut report =
+            format!("{at_edges} of {all} gradients lost precision at an edge, {elsewhere} elsewhere\n");
         append(&mut report, &rows);
+        if !inside.is_empty() {
+            // Writing to a `String` does not fail.
+            let _ = report::write_conversions(&mut report, table::Border::Spaces, inside.into_iter());
+        }
         trips.iter().for_each(|trip| report.push_str(&format!("{trip}\n")));
         Err(Error::Audit(report))
     }
@@ -60,5 +67,5 @@ fn append(report: &mut String, rows: &[&Row]) {
         return;
     }
     // Writing to a `String` does not fail.
-    let _ = super::report::write_rows(report, table::Border::Spaces, rows.iter().copied());
+    let _ = report::write_rows(report, table::Border::Spaces, rows.iter().copied());
 }

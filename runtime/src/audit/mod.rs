@@ -40,6 +40,7 @@
 
 mod compare;
 mod expect;
+mod picture;
 mod recorder;
 #[cfg(feature = "report")]
 mod records;
@@ -49,13 +50,14 @@ mod row;
 mod table;
 
 pub use compare::{Comparison, Difference};
+pub use picture::Picture;
 pub use recorder::{Recorder, record};
 pub use report::Format;
 pub use round_trip::{Narrowing, RoundTrip};
 pub use row::{Conversion, Happened, Outcome, Row, Stage};
 
-pub use crate::autograd::observe::NodeInfo;
 pub use crate::dtype::Census;
+pub use crate::observe::NodeInfo;
 
 use row::Event;
 

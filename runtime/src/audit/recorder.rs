@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::Audit;
 use super::row::{Conversion, Event, Happened, Outcome, Row, Stage};
-use crate::autograd::observe::{self, Admitted, Converted, Observation, Observer, Scene};
+use crate::observe::{self, Admitted, Converted, Observation, Observer, Scene};
 
 /// Runs `body` and tells what became of gradients and conversions in it, on this thread.
 ///
@@ -78,11 +78,10 @@ impl Notes {
 
     fn stage(&self, scene: &Scene) -> Stage {
         match scene {
-            Scene::Function { function, phase, node, call } => Stage::Function {
+            Scene::Function { function, phase, backward, .. } => Stage::Function {
                 function: function.clone(),
                 phase: *phase,
-                node: *node,
-                call: call.map(|call| self.call(call)),
+                backward: backward.as_ref().map(|(node, call)| (node.clone(), self.call(*call))),
             },
             Scene::Sum { node, position, call } => {
                 Stage::Sum { node: node.clone(), output: *position as usize, call: self.call(*call) }
@@ -113,14 +112,10 @@ impl Observer for Notes {
     fn converted(&self, event: &Converted) {
         let stage = event.scene.as_ref().map_or(Stage::Outside, |scene| self.stage(scene));
         let (from, to, census) = (event.from, event.to, event.census);
-        let in_sum = match &stage {
-            Stage::Sum { .. } => true,
-            Stage::Function { function, .. } => function == "AccumulateGrad",
-            Stage::Outside => false,
-        };
         // Sums are formed wide; only what rounds them is of interest.
-        if !in_sum || Happened::between(from, to) == Happened::Narrowed {
-            let conversion = Conversion { stage, from, to, census };
+        if !stage.is_sum() || Happened::between(from, to) == Happened::Narrowed {
+            let (operation, is_result) = (event.operation.clone(), event.is_result);
+            let conversion = Conversion { stage, operation, is_result, from, to, census };
             self.events.borrow_mut().push(Event::Conversion(Box::new(conversion)));
         }
     }

@@ -19,7 +19,7 @@ struct Gradient<'a> {
     output: usize,
     shape: String,
     storage: &'static str,
-    declared: String,
+    grad_dtype: String,
     source: String,
     policy: String,
     received: &'static str,
@@ -51,7 +51,7 @@ impl<'a> Gradient<'a> {
             output: row.output,
             shape: row.shape.to_string(),
             storage: row.storage.as_str(),
-            declared: row.contract.grad_dtype.to_string(),
+            grad_dtype: row.contract.grad_dtype.to_string(),
             source: row.contract.source.to_string(),
             policy: format!("{:?}", row.contract.policy).to_lowercase(),
             received: row.arrived.as_str(),
@@ -79,6 +79,8 @@ impl<'a> Gradient<'a> {
 #[derive(Serialize)]
 struct Cast {
     stage: String,
+    operation: Option<String>,
+    is_result: bool,
     from: &'static str,
     to: &'static str,
     values: Option<u64>,
@@ -93,6 +95,8 @@ impl Cast {
         let count = |field: fn(Census) -> u64| conversion.census.map(field);
         Self {
             stage: conversion.stage.to_string(),
+            operation: conversion.operation.clone(),
+            is_result: conversion.is_result,
             from: conversion.from.as_str(),
             to: conversion.to.as_str(),
             values: count(|census| census.values),

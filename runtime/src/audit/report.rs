@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 const HEADINGS: [&str; 7] =
-    ["gradient of", "stored", "declared", "received", "delivered", "what happened", "sent by"];
+    ["gradient of", "stored", "gradient dtype", "received", "delivered", "what happened", "sent by"];
 
 /// A table of rows.
 pub(super) fn write_rows<'a>(
@@ -45,14 +45,14 @@ pub(super) fn write_rows<'a>(
     table::write(f, border, HEADINGS, &rows.map(cells).collect::<Vec<_>>())
 }
 
-fn write_conversions<'a>(
+pub(super) fn write_conversions<'a>(
     f: &mut dyn fmt::Write,
     border: Border,
     conversions: impl Iterator<Item = &'a Conversion>,
 ) -> fmt::Result {
     let cells = |conversion: &Conversion| {
         [
-            conversion.stage.to_string(),
+            conversion.place_text(),
             conversion.from.to_string(),
             conversion.to.to_string(),
             conversion.happened_text(),
@@ -112,6 +112,11 @@ impl Audit {
             narrowed += usize::from(row.happened() == Happened::Narrowed);
             lost += row.census().map_or(0, |census| census.overflowed + census.flushed);
         }
+        let in_backward = self.conversions().filter(|conversion| conversion.loses_gradient());
+        lost += in_backward
+            .filter_map(|c| c.census)
+            .map(|census| census.overflowed + census.flushed)
+            .sum::<u64>();
         let mut functions: Vec<String> = Vec::new();
         for row in self.rows().filter(|row| row.receiver.is_user_code && !row.receiver.is_leaf) {
             let delivered = row.delivered().map_or_else(|| "refused".to_owned(), |dtype| dtype.to_string());

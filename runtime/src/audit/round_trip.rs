@@ -7,9 +7,9 @@ use core::fmt;
 use std::collections::{HashMap, HashSet};
 
 use super::Audit;
-use super::row::{Event, Happened, Row, Stage};
-use crate::autograd::observe::NodeInfo;
+use super::row::{Conversion, Event, Happened, Row};
 use crate::dtype::{Census, DType};
+use crate::observe::NodeInfo;
 
 /// A place where a gradient became narrower.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +82,7 @@ impl Audit {
             match event {
                 Event::Admission(row) => search.admission(row),
                 Event::Conversion(conversion) if conversion.happened() == Happened::Narrowed => {
-                    search.conversion(&conversion.stage, conversion.from, conversion.to, conversion.census);
+                    search.conversion(conversion);
                 }
                 Event::Conversion(_) => {}
             }
@@ -98,13 +98,10 @@ impl Search {
     }
 
     /// A narrowing inside a backward, or of a complete sum.
-    fn conversion(&mut self, stage: &Stage, from: DType, to: DType, census: Option<Census>) {
-        let key = match stage {
-            Stage::Function { node: Some(node), call: Some(call), .. } => (*call, *node),
-            Stage::Sum { node, call, .. } => (*call, node.sequence_nr),
-            _ => return,
-        };
-        let place = format!("in {stage}");
+    fn conversion(&mut self, conversion: &Conversion) {
+        let Some(key) = conversion.stage.in_backward() else { return };
+        let &Conversion { from, to, census, .. } = conversion;
+        let place = format!("in {}", conversion.place_text());
         let nth = self.narrowed(Narrowing { place, from, to, declared: false, census });
         self.inherited.entry(key).or_default().insert(to, nth);
     }

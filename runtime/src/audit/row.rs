@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use crate::autograd::observe::NodeInfo;
 use crate::contract::{GradContract, GradDType, Source};
 use crate::dtype::{Census, DType};
 use crate::error::Phase;
+use crate::observe::NodeInfo;
 use crate::shape::Shape;
 
 /// One thing that happened.
@@ -173,10 +173,8 @@ pub enum Stage {
         function: String,
         /// What of it was running.
         phase: Phase,
-        /// The number of the node whose backward it was.
-        node: Option<u64>,
-        /// Which backward call of the audit.
-        call: Option<u64>,
+        /// The node whose backward it was, and in which backward call of the audit.
+        backward: Option<(NodeInfo, u64)>,
     },
     /// When the gradients of this output had been summed.
     Sum {
@@ -189,12 +187,36 @@ pub enum Stage {
     },
 }
 
+impl Stage {
+    /// Whether gradients were being added up.
+    pub(super) fn is_sum(&self) -> bool {
+        match self {
+            Self::Sum { .. } => true,
+            Self::Function { backward: Some((node, _)), .. } => node.is_leaf,
+            _ => false,
+        }
+    }
+
+    /// Call and node, if it was part of a backward.
+    pub(super) fn in_backward(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Function { backward: Some((node, call)), .. } | Self::Sum { node, call, .. } => {
+                Some((*call, node.sequence_nr))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside => f.write_str("outside of Functions"),
-            Self::Function { function, .. } if function == "AccumulateGrad" => {
-                f.write_str("the sum at a leaf")
+            Self::Function { backward: Some((node, _)), .. } if node.is_leaf => {
+                write!(f, "the sum at {}", named(node, ""))
+            }
+            Self::Function { backward: Some((node, _)), phase, function } => {
+                f.write_str(&named(node, &format!("{phase} of `{function}`")))
             }
             Self::Function { function, phase, .. } => write!(f, "{phase} of `{function}`"),
             Self::Sum { node, output, .. } => {
@@ -206,11 +228,16 @@ impl fmt::Display for Stage {
 }
 
 /// A conversion of a whole tensor that is not an admission: a cast in a formula, a saved tensor that hooks narrow, a sum that
-/// is rounded when it is complete.
+/// is rounded when it is complete; or an operation that lost values to infinity or zero when it stored its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
     /// Where.
     pub stage: Stage,
+    /// The built-in operation there, if it was one of several that a Function calls.
+    pub operation: Option<String>,
+    /// Whether it is the result of an operation, computed in `from` and stored in `to`. These are told only if values overflowed
+    /// or became zero.
+    pub is_result: bool,
     /// The dtype before.
     pub from: DType,
     /// The dtype after.
@@ -226,6 +253,25 @@ impl Conversion {
     }
 
     pub(super) fn happened_text(&self) -> String {
-        with_census(self.happened(), self.census.as_ref())
+        match &self.census {
+            Some(census) if self.is_result => format!("result stored: {census}"),
+            census => with_census(self.happened(), census.as_ref()),
+        }
+    }
+
+    /// Whether a gradient lost something here: it was cast to a dtype that cannot hold it, or values overflowed or became
+    /// zero when a result or a sum was stored.
+    pub(super) fn loses_gradient(&self) -> bool {
+        let lost = self.census.is_some_and(|census| census.lost());
+        let by_rounding = self.is_result || self.stage.is_sum();
+        self.stage.in_backward().is_some() && self.happened() == Happened::Narrowed && (lost || !by_rounding)
+    }
+
+    /// "backward of `Silu` (Mul)".
+    pub(super) fn place_text(&self) -> String {
+        match &self.operation {
+            Some(operation) => format!("{} ({operation})", self.stage),
+            None => self.stage.to_string(),
+        }
     }
 }

@@ -16,6 +16,11 @@ pub(super) fn write<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
 ) -> fmt::Result {
+    let escaped = |row: &[String; N]| match border {
+        Border::Spaces => row.clone(),
+        Border::Markdown => row.each_ref().map(|cell| cell.replace('|', "\\|")),
+    };
+    let rows: Vec<[String; N]> = rows.iter().map(escaped).collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([headings[column].chars().count()]).max().unwrap_or(0)

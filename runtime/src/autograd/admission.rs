@@ -4,12 +4,12 @@
 use super::edge::Edge;
 use super::metadata::InputMetadata;
 use super::node::Node;
-use super::observe::{self, Admitted, NodeInfo};
 use super::tensor::DynTensor;
 use crate::contract::{Admission, GradContract, Policy, Refusal, Source, admit};
 use crate::dtype::DType;
 use crate::engine::Engine;
 use crate::error::{Error, GradientMismatch, GradientSender, Place, Result};
+use crate::observe::{self, Admitted};
 
 /// Who sends a gradient.
 #[derive(Clone, Copy)]
@@ -79,10 +79,10 @@ fn admit_observed<E: Engine>(
     observe::admitted(&Admitted {
         call,
         sender: match sender {
-            Sender::Node(node, position) => Some((NodeInfo::of(node), position)),
+            Sender::Node(node, position) => Some((node.info(), position)),
             Sender::Seed | Sender::Assigned => None,
         },
-        receiver: NodeInfo::of(edge.node()),
+        receiver: edge.node().info(),
         position: edge.input_nr,
         shape: metadata.shape(),
         storage: metadata.dtype(),

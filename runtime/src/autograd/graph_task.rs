@@ -10,11 +10,11 @@ use super::admission::{Sender, admit_gradient};
 use super::edge::{Edge, Origin};
 use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
-use super::observe::{self, NodeInfo, Scene};
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
+use crate::observe::{self, Scene};
 
 /// The nodes that a call has to visit, when it is asked for the gradients of certain tensors only.
 #[derive(Default)]
@@ -149,9 +149,9 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         while let Some((sequence_nr, Pending { node, sums })) = self.pending.pop_last() {
             let mut grads = Gradients::new();
             for (position, (sum, metadata)) in (0..).zip(sums.into_iter().zip(node.inputs())) {
-                let _scene = self.observed.and_then(|call| {
-                    observe::enter(|| Scene::Sum { node: NodeInfo::of(node), position, call })
-                });
+                let _scene = self
+                    .observed
+                    .and_then(|call| observe::enter(|| Scene::Sum { node: node.info(), position, call }));
                 grads.push(sum.deliver(metadata.contract().grad_dtype)?);
             }
             if let Some(hooks) = node.existing_hooks() {
@@ -191,13 +191,9 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
         let call = BackwardCall { node, retain_graph: self.retain_graph, needed: self.needed.as_ref() };
         let scene = self.observed.and_then(|call| {
-            let (function, phase) = (node.name().to_owned(), Phase::Backward);
-            observe::enter(|| Scene::Function {
-                function,
-                phase,
-                node: Some(node.sequence_nr()),
-                call: Some(call),
-            })
+            let (function, is_built_in) = (node.name().to_owned(), !node.step().is_user_code());
+            let (phase, backward) = (Phase::Backward, || Some((node.info(), call)));
+            observe::enter(|| Scene::Function { function, is_built_in, phase, backward: backward() })
         });
         let returned = run_step(node, &call, grads)?;
         drop(scene);

@@ -18,7 +18,6 @@ mod input_buffer;
 mod label;
 mod metadata;
 mod node;
-pub(crate) mod observe;
 mod pass_through;
 mod saved;
 mod saved_hooks;

@@ -17,6 +17,7 @@ use super::saved::SavedInfo;
 use super::tensor::Gradients;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::observe::NodeInfo;
 
 /// A shared node.
 pub type NodeRef<E> = Arc<Node<E>>;
@@ -161,6 +162,17 @@ impl<E: Engine> Node<E> {
 
     pub(super) fn step(&self) -> &dyn BackwardStep<E> {
         &self.step
+    }
+
+    /// What an observer is told of it.
+    pub(super) fn info(&self) -> NodeInfo {
+        NodeInfo {
+            function: self.name(),
+            sequence_nr: self.sequence_nr,
+            label: self.label(),
+            is_leaf: self.step.as_leaf().is_some(),
+            is_user_code: self.step.is_user_code(),
+        }
     }
 
     /// "output 0 of `Silu`", or "a leaf".

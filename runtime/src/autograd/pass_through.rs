@@ -7,12 +7,12 @@ use super::edge::{Edge, Origin};
 use super::grad_mode;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
-use super::observe;
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, GradDType};
 use crate::dtype::{Census, DType};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
+use crate::observe;
 
 /// A step that gives each input the gradient of the output as it came: admission does the converting.
 struct PassThrough {

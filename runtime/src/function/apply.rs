@@ -9,11 +9,11 @@ use super::recorded::{Kept, Recorded};
 use super::{Function, Inputs};
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
 use crate::autograd::graph_task::panicked;
-use crate::autograd::observe::{self, Scene};
 use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin, Outputs};
 use crate::contract::GradContract;
 use crate::engine::Engine;
 use crate::error::{Phase, Result};
+use crate::observe::{self, Scene};
 
 /// Runs `function` on `inputs` and records one node, if one of them is tracked and recording is on.
 ///
@@ -128,11 +128,9 @@ fn run_forward<E: Engine>(
     let name = function.name();
     let tracked = inputs.iter().flatten().any(|input| input.requires_grad());
     let _mode = GradModeGuard::enter(if tracked { GradMode::InForward } else { GradMode::Disabled });
-    let _scene = observe::enter(|| Scene::Function {
-        function: name.to_owned(),
-        phase: Phase::Forward,
-        node: None,
-        call: None,
+    let _scene = observe::enter(|| {
+        let (function, is_built_in) = (name.to_owned(), function.is_built_in());
+        Scene::Function { function, is_built_in, phase: Phase::Forward, backward: None }
     });
     let mut run = || function.forward(ctx, &Inputs::new(name, inputs));
     if function.is_built_in() {

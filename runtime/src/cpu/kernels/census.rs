@@ -75,8 +75,13 @@ fn sum(counts: Vec<Census>) -> Census {
     total
 }
 
+/// What became of computed values that were stored as `to`.
+pub(super) fn census_of<C: Real + Limits>(computed: &[C], stored: &[C], to: DType) -> Census {
+    classify(computed, stored, &Bounds::between(C::DTYPE, to))
+}
+
 /// What can be compared.
-trait Limits: PartialOrd + Compute {
+pub(super) trait Limits: PartialOrd + Compute {
     const INFINITY: Self;
     fn abs(self) -> Self;
     fn of(value: f64) -> Self;

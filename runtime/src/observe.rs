@@ -1,16 +1,14 @@
 //! Tells whoever observes this thread what becomes of gradients and values: every admission to an edge, and every
 //! conversion with the place where it happened.
 //!
-//! It looks on: nothing here changes a gradient. With nobody observing it costs a test of one number; without the feature
-//! `audit`, nothing.
+//! It looks on: nothing here changes a gradient, and it knows no tensors. With nobody observing it costs a test of one
+//! number; without the feature `audit`, nothing.
 
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::node::Node;
 use crate::contract::GradContract;
 use crate::dtype::{Census, DType};
-use crate::engine::Engine;
 use crate::error::{Error, Phase};
 use crate::shape::Shape;
 
@@ -27,19 +25,6 @@ pub struct NodeInfo {
     pub is_leaf: bool,
     /// Whether its Function is the user's, and not a built-in operation.
     pub is_user_code: bool,
-}
-
-impl NodeInfo {
-    pub(super) fn of<E: Engine>(node: &Node<E>) -> Self {
-        let step = node.step();
-        Self {
-            function: node.name(),
-            sequence_nr: node.sequence_nr(),
-            label: node.label(),
-            is_leaf: step.as_leaf().is_some(),
-            is_user_code: step.is_user_code(),
-        }
-    }
 }
 
 /// A gradient at an edge.
@@ -63,15 +48,25 @@ pub(crate) struct Admitted<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Scene {
     /// In a Function.
-    Function { function: String, phase: Phase, node: Option<u64>, call: Option<u64> },
+    Function {
+        function: String,
+        is_built_in: bool,
+        phase: Phase,
+        /// The node and the call, if it is a backward.
+        backward: Option<(NodeInfo, u64)>,
+    },
     /// At the sum of the gradients of an output.
     Sum { node: NodeInfo, position: u32, call: u64 },
 }
 
 /// A conversion of a whole tensor, gradient or value, that is not an admission.
 pub(crate) struct Converted {
-    /// `None` outside of Functions.
+    /// The Function of the user's, or the node, in which it happened; `None` outside of these.
     pub(crate) scene: Option<Scene>,
+    /// The built-in operation in that Function, if it was one.
+    pub(crate) operation: Option<String>,
+    /// Whether an operation rounded what it had computed to what it stores, and nobody asked for a cast.
+    pub(crate) is_result: bool,
     pub(crate) from: DType,
     pub(crate) to: DType,
     pub(crate) census: Option<Census>,
@@ -120,7 +115,7 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) -> Observation {
 }
 
 /// A number for a backward call, if it is observed.
-pub(super) fn observed_call() -> Option<u64> {
+pub(crate) fn observed_call() -> Option<u64> {
     is_active().then(|| {
         CALLS.set(CALLS.get() + 1);
         CALLS.get()
@@ -134,15 +129,52 @@ fn tell(event: impl Fn(&dyn Observer)) {
 
 /// Tells of an admission.
 #[cold]
-pub(super) fn admitted(event: &Admitted<'_>) {
+pub(crate) fn admitted(event: &Admitted<'_>) {
     tell(|observer| observer.admitted(event));
 }
 
-/// Tells of a conversion.
+/// Tells of a conversion that somebody asked for.
 #[cold]
-pub(super) fn converted(from: DType, to: DType, census: Option<Census>) {
-    let event = Converted { scene: SCENES.with_borrow(|scenes| scenes.last().cloned()), from, to, census };
-    tell(|observer| observer.converted(&event));
+pub(crate) fn converted(from: DType, to: DType, census: Option<Census>) {
+    tell_converted(false, from, to, census);
+}
+
+/// Tells of an operation that lost values when it rounded what it had computed in `from` to what it stores.
+#[cold]
+pub(crate) fn stored(from: DType, to: DType, census: Census) {
+    if census.lost() {
+        tell_converted(true, from, to, Some(census));
+    }
+}
+
+fn tell_converted(is_result: bool, from: DType, to: DType, census: Option<Census>) {
+    let (scene, operation) = SCENES.with_borrow(|scenes| {
+        let inner = scenes.last();
+        let outer = scenes.iter().rfind(|scene| !scene.is_operation());
+        let operation = inner.filter(|scene| scene.is_operation()).and_then(Scene::function);
+        match outer {
+            Some(outer) => (Some(outer.clone()), operation),
+            None => (inner.cloned(), None),
+        }
+    });
+    tell(|observer| {
+        let (scene, operation) = (scene.clone(), operation.clone());
+        observer.converted(&Converted { scene, operation, is_result, from, to, census });
+    });
+}
+
+impl Scene {
+    /// Whether it is the forward of a built-in operation: an operation in whatever called it.
+    fn is_operation(&self) -> bool {
+        matches!(self, Self::Function { is_built_in: true, phase: Phase::Forward, .. })
+    }
+
+    fn function(&self) -> Option<String> {
+        match self {
+            Self::Function { function, .. } => Some(function.clone()),
+            Self::Sum { .. } => None,
+        }
+    }
 }
 
 /// Leaves a scene when it is dropped, also when a panic passes.
