@@ -5,6 +5,7 @@
 //! number; without the feature `audit`, nothing.
 
 use core::cell::{Cell, RefCell};
+use core::fmt;
 use std::rc::Rc;
 
 use crate::contract::GradContract;
@@ -25,6 +26,18 @@ pub struct NodeInfo {
     pub is_leaf: bool,
     /// Whether its Function is the user's, and not a built-in operation.
     pub is_user_code: bool,
+}
+
+/// Like "`Silu` [layer 1]", or "a leaf [weights]".
+impl fmt::Display for NodeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_leaf {
+            f.write_str("a leaf")?
+        } else {
+            write!(f, "`{}`", self.function)?
+        }
+        self.label.iter().try_for_each(|label| write!(f, " [{label}]"))
+    }
 }
 
 /// A gradient at an edge.

@@ -33,7 +33,7 @@ impl Picture {
         }
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{:.0}\" \
-             font-family=\"monospace\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+             font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
             height + legend
         );
         self.write_legend(&mut svg);
@@ -103,7 +103,7 @@ impl Picture {
         }
         let _ = writeln!(
             svg,
-            "<path d=\"M{x:.0} 20h22\" stroke=\"{ALARM}\" stroke-width=\"2.5\" stroke-dasharray=\"5 3\"/>\
+            "<path d=\"M{x:.0} 20h22\" stroke=\"{ALARM}\" stroke-width=\"8\" stroke-opacity=\"0.3\"/>\
              <text x=\"{:.0}\" y=\"24\" fill=\"{ALARM}\">narrowed</text>",
             x + 27.0
         );
@@ -163,12 +163,15 @@ fn write_edge(svg: &mut String, edge: &Edge, line: &EdgeLabel) {
     let [.., before, end] = &line.points[..] else { return };
     let path: Vec<String> =
         line.points.iter().map(|point| format!("{:.1} {:.1}", point.x, point.y)).collect();
-    let _ = writeln!(
-        svg,
-        "<path d=\"M{}\" fill=\"none\" stroke=\"{colour}\"{style}/>{}",
-        path.join("L"),
-        arrow_head(before, end, colour)
-    );
+    let path = path.join("L");
+    if narrowed {
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{path}\" fill=\"none\" stroke=\"{ALARM}\" stroke-width=\"8\" stroke-opacity=\"0.3\"/>"
+        );
+    }
+    let head = arrow_head(before, end, colour);
+    let _ = writeln!(svg, "<path d=\"M{path}\" fill=\"none\" stroke=\"{colour}\"{style}/>{head}");
     if edge.text.is_empty() {
         return;
     }
