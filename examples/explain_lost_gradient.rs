@@ -13,18 +13,13 @@ use gradpact::audit::{self, Audit, Happened};
 use gradpact::autograd::label;
 use gradpact::prelude::*;
 
-/// `tanh(x·w)`, stored in f16. Its gradient arrives in f32, as declared.
-#[autograd_function(out = f16, grad = f32)]
-struct Layer;
+/// Writes `Layer`, `tanh(x·w)` stored in f16, with this contract; its backward then receives `$grad`.
+macro_rules! layer {
+    (#[$contract:meta], received as $grad:ty) => {
+        #[$contract]
+        pub(super) struct Layer;
 
-/// The same, by a colleague who forgot `grad = f32`.
-#[autograd_function(out = f16)]
-struct ForgetfulLayer;
-
-/// Writes the formulas of a layer whose backward receives `$grad`.
-macro_rules! formulas {
-    ($layer:ident, $grad:ty) => {
-        impl Op for $layer {
+        impl Op for Layer {
             type Inputs = (Tensor<f16, f32>, Tensor<f32>);
 
             fn forward(&self, ctx: &mut Context, (x, w): (Value<f16>, Value<f32>)) -> Result<Value<f16>> {
@@ -44,16 +39,25 @@ macro_rules! formulas {
         }
     };
 }
-formulas!(Layer, Value<f32>);
-formulas!(ForgetfulLayer, Value<f16>);
+
+mod declared {
+    use super::*;
+    layer!(#[autograd_function(out = f16, grad = f32)], received as Value<f32>);
+}
+
+/// The same, by a colleague who forgot `grad = f32`.
+mod forgotten {
+    use super::*;
+    layer!(#[autograd_function(out = f16)], received as Value<f16>);
+}
 
 const WIDTH: usize = 8;
 const LAYERS: usize = 4;
 /// The layer in which the declaration was forgotten.
-const FORGETFUL: usize = 2;
+const FORGOTTEN: usize = 2;
 
 /// One backward through all layers. Returns the largest gradient of each layer's weights.
-fn train_step(forgetful: Option<usize>) -> Result<Vec<f32>> {
+fn train_step(forgotten: Option<usize>) -> Result<Vec<f32>> {
     let mut generator = Generator::new(1);
     let mut weights = Vec::new();
     for _ in 0..LAYERS {
@@ -63,9 +67,10 @@ fn train_step(forgetful: Option<usize>) -> Result<Vec<f32>> {
     let x = Tensor::<f32>::randn([16, WIDTH], &mut generator)?;
     let mut h: Tensor<f16, f32> = x.cast::<f16>()?.widen_grad()?;
     for (number, w) in weights.iter().enumerate() {
-        h = label(&format!("layer {}", number + 1), || match forgetful {
-            Some(layer) if layer == number => ForgetfulLayer.apply((&h, w))?.widen_grad(),
-            _ => Layer.apply((&h, w)),
+        h = label(&format!("layer {}", number + 1), || match forgotten {
+            // The type of its output says f16 for the gradient: to go on it must be widened, and looks like the others.
+            Some(layer) if layer == number => forgotten::Layer.apply((&h, w))?.widen_grad(),
+            _ => declared::Layer.apply((&h, w))?.widen_grad(),
         })?;
     }
     // A mean over many, with a small weight: gradients of 1e-8 and less, as late in a training.
@@ -97,7 +102,7 @@ fn print_findings(audit: &Audit) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("Largest gradient of each layer's weights:");
-    let (largest, broken) = audit::record(|| train_step(Some(FORGETFUL)));
+    let (largest, broken) = audit::record(|| train_step(Some(FORGOTTEN)));
     let largest = largest?;
     print_gradients(&largest);
 
@@ -125,7 +130,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// What the program says is so.
 fn check(broken: &[f32], mended: &[f32]) {
-    let behind = |number: usize| number <= FORGETFUL;
+    let behind = |number: usize| number <= FORGOTTEN;
     for (number, (broken, mended)) in broken.iter().zip(mended).enumerate() {
         assert_eq!(*broken == 0.0, behind(number), "layer {}: {broken}", number + 1);
         assert!(*mended > 0.0, "layer {}", number + 1);

@@ -43,7 +43,7 @@ impl fmt::Display for NodeInfo {
 /// A gradient at an edge.
 pub(crate) struct Admitted<'a> {
     /// The backward call; numbers are given to calls that somebody observes.
-    pub(crate) call: u64,
+    pub(crate) call: Option<u64>,
     /// Whose backward sent it, as the gradient of which of its inputs; `None` for a seed.
     pub(crate) sender: Option<(NodeInfo, usize)>,
     /// Whose output it is the gradient of.
@@ -143,7 +143,75 @@ fn tell(event: impl Fn(&dyn Observer)) {
 /// Tells of an admission.
 #[cold]
 pub(crate) fn admitted(event: &Admitted<'_>) {
-    tell(|observer| observer.admitted(event));
+    trace::admitted(event);
+    if event.call.is_some() {
+        tell(|observer| observer.admitted(event));
+    }
+}
+
+/// Whether an admission is to be told of: `call` is observed, or conversions are logged.
+#[inline]
+pub(crate) fn is_told(call: Option<u64>) -> bool {
+    call.is_some() || trace::is_enabled()
+}
+
+/// Conversions at edges as `tracing` events, for the log of a training run.
+///
+/// Target `gradpact::gradient`. At level WARN a gradient that was narrowed to a dtype that nobody declared, at INFO one that was
+/// narrowed to a declared one, at TRACE one that was widened.
+mod trace {
+    use super::Admitted;
+
+    #[inline]
+    #[cfg(not(feature = "tracing"))]
+    pub(super) const fn is_enabled() -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "tracing"))]
+    pub(super) fn admitted(_: &Admitted<'_>) {}
+
+    #[inline]
+    #[cfg(feature = "tracing")]
+    pub(super) fn is_enabled() -> bool {
+        tracing::enabled!(target: "gradpact::gradient", tracing::Level::WARN)
+    }
+
+    #[cfg(feature = "tracing")]
+    pub(super) fn admitted(event: &Admitted<'_>) {
+        use crate::contract::Source;
+
+        let Ok((delivered, census)) = event.outcome else { return };
+        if delivered == event.arrived {
+            return;
+        }
+        let census = census.unwrap_or_default();
+        macro_rules! event {
+            ($level:ident, $message:literal) => {
+                tracing::event!(
+                    target: "gradpact::gradient",
+                    tracing::Level::$level,
+                    receiver = %event.receiver,
+                    output = event.position,
+                    sender = event.sender.as_ref().map(|(node, _)| node.to_string()),
+                    received = %event.arrived,
+                    delivered = %delivered,
+                    source = %event.contract.source,
+                    values = census.values,
+                    became_infinite = census.overflowed,
+                    became_zero = census.flushed,
+                    became_subnormal = census.subnormal,
+                    rounded = census.rounded,
+                    $message
+                )
+            };
+        }
+        match (event.arrived.fits_in(delivered), event.contract.source) {
+            (true, _) => event!(TRACE, "gradient widened"),
+            (false, Source::Declared) => event!(INFO, "gradient narrowed, as declared"),
+            (false, _) => event!(WARN, "gradient narrowed, which nobody declared"),
+        }
+    }
 }
 
 /// Tells of a conversion that somebody asked for.

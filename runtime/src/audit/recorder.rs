@@ -92,8 +92,9 @@ impl Notes {
 
 impl Observer for Notes {
     fn admitted(&self, event: &Admitted<'_>) {
+        let Some(call) = event.call else { return };
         let row = Row {
-            call: self.call(event.call),
+            call: self.call(call),
             sender: event.sender.clone(),
             receiver: event.receiver.clone(),
             output: event.position as usize,

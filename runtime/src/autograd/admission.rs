@@ -49,7 +49,7 @@ pub(super) fn admit_gradient<E: Engine>(
         contract.policy = contract.policy.max(policy);
     }
     let decision = admit(metadata.shape(), contract, grad.shape(), grad.dtype());
-    if let Some(call) = call {
+    if observe::is_told(call) {
         return admit_observed(call, sender, edge, contract, decision, &grad);
     }
     match decision {
@@ -62,7 +62,7 @@ pub(super) fn admit_gradient<E: Engine>(
 /// What [`admit_gradient`] does, told to whoever observes.
 #[cold]
 fn admit_observed<E: Engine>(
-    call: u64,
+    call: Option<u64>,
     sender: Sender<'_, E>,
     edge: &Edge<E>,
     contract: GradContract,

@@ -5,9 +5,11 @@ mod comparison;
 mod conversions;
 mod expectations;
 mod hard_ways;
+mod pictures;
 mod reports;
 mod round_trips;
 mod rows;
+mod tracing_events;
 
 use gradpact::prelude::*;
 
