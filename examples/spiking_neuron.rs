@@ -10,6 +10,7 @@
 
 use std::f64::consts::PI;
 
+use gradpact::optim::{Optimizer, Sgd};
 use gradpact::prelude::*;
 
 /// `x > 0`, with the surrogate gradient `G / (1 + (π·x)²)`.
@@ -66,12 +67,12 @@ fn firings(w: &Tensor<f32>, steps: usize) -> Result<Tensor<f32>> {
 fn learn_a_firing_rate() -> Result<()> {
     let (steps, target) = (20, 10.0);
     let mut w = Tensor::<f32>::from_vec(vec![0.1], [1])?.requiring_grad()?;
+    let mut optimizer = Optimizer::new(Sgd::new(1e-4))?;
     let before = firings(&w, steps)?.item()?;
     for _ in 0..200 {
         let miss = firings(&w, steps)?.add_scalar(-target)?;
         miss.mul(&miss)?.sum()?.backward()?;
-        let grad = w.grad().ok_or_else(|| Error::custom("no gradient came"))?;
-        w = no_grad(|| w.add(&grad.mul_scalar(-1e-4)?))?.detach().requiring_grad()?;
+        optimizer.step(&mut [&mut w])?;
     }
     let after = firings(&w, steps)?.item()?;
     println!("\nfirings in {steps} steps: {before} before, {after} after learning an input of {}", w.item()?);

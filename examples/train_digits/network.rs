@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gradpact::Generator;
+use gradpact::optim::Parameter;
 use gradpact::prelude::*;
 
 /// How many values the gradients that layers received had, and how many of these were exactly zero.
@@ -148,13 +149,8 @@ impl Network {
         }
     }
 
-    /// One step of gradient descent; the gradients are those of a loss multiplied by `loss_scale`.
-    pub(crate) fn descend(&mut self, rate: f64, loss_scale: f64) -> Result<()> {
-        for parameter in self.parameters.iter_mut().flatten() {
-            let grad = parameter.grad().ok_or_else(|| Error::custom("a parameter without a gradient"))?;
-            let step = grad.mul_scalar(-rate / loss_scale)?;
-            *parameter = no_grad(|| parameter.add(&step))?.detach().requiring_grad()?;
-        }
-        Ok(())
+    /// Weights and biases, for an optimizer.
+    pub(crate) fn parameters(&mut self) -> Vec<&mut dyn Parameter> {
+        self.parameters.iter_mut().flatten().map(|parameter| -> &mut dyn Parameter { parameter }).collect()
     }
 }

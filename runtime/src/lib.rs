@@ -15,6 +15,8 @@ pub mod error;
 pub mod function;
 mod list;
 mod observe;
+#[cfg(feature = "cpu")]
+pub mod optim;
 pub mod prelude;
 pub mod shape;
 pub mod typed;
@@ -38,6 +40,6 @@ pub use gradpact_macros::autograd_function;
 pub use list::List;
 pub use shape::Shape;
 pub use typed::{
-    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, GradType, Join, NoGrad, Op, Over, Tensor, Untracked,
-    Value,
+    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, ForwardOnly, GradType, Join, NoGrad, Op, Over, Tensor,
+    Untracked, Value,
 };

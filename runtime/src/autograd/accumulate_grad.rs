@@ -27,6 +27,14 @@ impl<E: Engine> AccumulateGrad<E> {
         Node::record(Self { array: array.clone(), grad: GradCell::new() }, smallvec![], smallvec![metadata])
     }
 
+    /// The sink of a leaf that takes the place of the one at `before`, whose contract and hooks it keeps.
+    pub(super) fn following(before: &NodeRef<E>, array: &E::Array) -> NodeRef<E> {
+        let contract = before.inputs()[0].contract();
+        let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
+        let step = Self { array: array.clone(), grad: GradCell::new() };
+        Node::with_hooks(step, smallvec![], smallvec![metadata], before.shared_hooks())
+    }
+
     /// The gradient so far.
     pub(crate) fn grad(&self) -> Option<DynTensor<E>> {
         self.grad.get()

@@ -33,7 +33,7 @@ pub use hooks::HookHandle;
 pub use label::label;
 pub use metadata::InputMetadata;
 pub use node::{BackwardCall, BackwardStep, Node, NodeRef};
-pub use pass_through::saved_intermediate;
+pub use pass_through::{differentiable_once, saved_intermediate};
 pub use saved::{SavedInfo, SavedTensor};
 pub use saved_hooks::{save_in, saved_tensors_hooks};
 pub use tensor::{DynTensor, Gradients, Outputs};

@@ -92,7 +92,8 @@ pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
     next_edges: SmallVec<[Origin<E>; 2]>,
     inputs: SmallVec<[InputMetadata; 1]>,
     // Made when the first hook is registered: a node without hooks pays one empty pointer.
-    hooks: OnceLock<Box<NodeHooks<E>>>,
+    // Shared by the leaves that a parameter was before and after a step.
+    hooks: OnceLock<Arc<NodeHooks<E>>>,
     step: S,
 }
 
@@ -106,12 +107,21 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
         next_edges: SmallVec<[Origin<E>; 2]>,
         inputs: SmallVec<[InputMetadata; 1]>,
     ) -> Result<NodeRef<E>> {
-        let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
-        let node: NodeRef<E> =
-            Arc::new(Self { sequence_nr, next_edges, inputs, hooks: OnceLock::new(), step });
+        let node = Self::with_hooks(step, next_edges, inputs, OnceLock::new());
         label::attach(&node);
         creation_hook::announce(&node)?;
         Ok(node)
+    }
+
+    /// A node that has hooks from the start, and is shown to no creation hook: it takes the place of one that was.
+    pub(super) fn with_hooks(
+        step: S,
+        next_edges: SmallVec<[Origin<E>; 2]>,
+        inputs: SmallVec<[InputMetadata; 1]>,
+        hooks: OnceLock<Arc<NodeHooks<E>>>,
+    ) -> NodeRef<E> {
+        let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { sequence_nr, next_edges, inputs, hooks, step })
     }
 }
 
@@ -153,7 +163,12 @@ impl<E: Engine> Node<E> {
     }
 
     pub(super) fn hooks(&self) -> &NodeHooks<E> {
-        self.hooks.get_or_init(|| Box::new(NodeHooks::new(self.inputs.len())))
+        self.hooks.get_or_init(|| Arc::new(NodeHooks::new(self.inputs.len())))
+    }
+
+    /// What users have attached so far, to be shared with another node; empty if that is nothing.
+    pub(super) fn shared_hooks(&self) -> OnceLock<Arc<NodeHooks<E>>> {
+        self.hooks.clone()
     }
 
     pub(super) fn existing_hooks(&self) -> Option<&NodeHooks<E>> {

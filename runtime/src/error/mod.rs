@@ -67,7 +67,8 @@ pub enum Error {
     /// A declaration in the formulas of a Function that the attribute declares.
     #[error(
         "forward of `{function}` calls `{call}`, which `#[autograd_function]` has settled: \
-             change its `grad = …` instead, or implement `Function` by hand"
+             change its `{}` instead, or implement `Function` by hand",
+        settled_by(call)
     )]
     DeclaredByAttribute {
         /// The Function's name.
@@ -246,6 +247,16 @@ pub enum Error {
     )]
     SavedIntermediate(String),
 
+    /// A gradient that flows into the result of a backward which is marked as differentiable once.
+    #[error(
+        "`{0}` is differentiable only once (`once`, `mark_once_differentiable`), and a second derivative goes through \
+             its backward: remove the mark, if backward consists of recorded operations"
+    )]
+    DifferentiableOnce(String),
+    /// A backward asked of a Function that has none.
+    #[error("`{0}` has no backward: its attribute says `backward = none`")]
+    NoBackward(String),
+
     /// A hook that returned a gradient of another dtype or shape than it was given.
     #[error("a {kind} of `{function}` changed the gradient: expected {expected}, got {got}")]
     HookChanged {
@@ -360,6 +371,30 @@ pub enum Error {
         /// The indexed shape.
         shape: Shape,
     },
+    /// A parameter that an optimizer, or what works on its parameters, cannot take.
+    #[error("`{operation}`: parameter {position}: expected {expected}, got {got}")]
+    Parameter {
+        /// The call.
+        operation: &'static str,
+        /// Counted from zero.
+        position: usize,
+        /// What it takes.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// An entry of a file that does not fit what it is loaded into.
+    #[error("`{operation}`: entry `{entry}`: expected {expected}, got {got}")]
+    Entry {
+        /// The call.
+        operation: &'static str,
+        /// The entry's name.
+        entry: String,
+        /// What is asked for.
+        expected: String,
+        /// What is there.
+        got: String,
+    },
     /// An argument that is not a tensor and makes no sense.
     #[error("`{operation}`: {problem}")]
     Argument {
@@ -368,6 +403,16 @@ pub enum Error {
         /// What is wrong, with the value.
         problem: String,
     },
+}
+
+/// The key of the attribute that makes a declaration.
+fn settled_by(call: &str) -> &'static str {
+    match call {
+        "set_policy" => "policy = …",
+        "set_materialize_grads" => "materialize = …",
+        "mark_once_differentiable" => "once",
+        _ => "grad = …",
+    }
 }
 
 fn cut_note(cuts: &[String]) -> String {

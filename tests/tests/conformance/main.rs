@@ -74,6 +74,7 @@ fn replay(row: &Row) -> Step {
         "7.autograd_grad_of_leaf" => leaves::grad_of(row),
         "7.two_consumers_of_leaf" => leaves::two_consumers(row),
         "8.double" => nonleaf::double(row),
+        "8.once_differentiable" => nonleaf::once(row),
         "8.cast_is_differentiable" => nonleaf::cast_is_differentiable(row),
         "9.nonleaf" => nonleaf::nonleaf(row),
         "10.same_tensor_returned_twice" | "10.input_returned_twice" => surroundings::returned_twice(row),

@@ -84,6 +84,9 @@ pub(crate) fn of(id: &str) -> Option<(&'static str, &'static [&'static str])> {
             ("NotALeaf", &["`register_post_accumulate_grad_hook`", "output 0 of `F`"])
         }
         "7.int_grad_dtype_backward" => ("DType", &["`set_grad_dtype`", "floating-point", "i32"]),
+        _ if id.starts_with("8.once_differentiable/") => {
+            ("DifferentiableOnce", &["`F` is differentiable only once", "second derivative"])
+        }
         "10.retain/builtin_twice" => ("SavedFreed", &["`Mul`", "`retain_graph`"]),
         _ if id.starts_with("10.retain/") => ("SavedFreed", &["backward of `F`", "`retain_graph`"]),
         "15.exception_in_backward" => ("Custom", &["backward of `F`", "mine"]),

@@ -24,20 +24,7 @@ pub(crate) fn double(row: &Row) -> Step {
     let log = Log::default();
     let x = num::tensor(x_dtype, &[3.0]).requiring_grad().unwrap();
     let v = num::tensor(DType::F32, &[0.1]).requiring_grad().unwrap();
-    let square = Probe::new(&log, move |ctx, inputs| {
-        let x = inputs.get(0)?;
-        ctx.save_for_backward(x);
-        if let Some(declared) = declared {
-            ctx.set_output_grad_dtype(&[declared])?;
-        }
-        Ok(built_in::mul(x, x)?.cast(DType::F16)?.into())
-    });
-    let square = square.backward(|ctx, grads| {
-        let g = grads[0].as_ref().unwrap();
-        let x = ctx.saved_tensor(0)?.cast(g.dtype())?;
-        Ok(built_in::mul(&built_in::add(&x, &x)?, g)?.into())
-    });
-    let y = &square.on(&x).unwrap()[0];
+    let y = &square(&log, declared, false).on(&x).unwrap()[0];
     let gx = one_grad(y, &x, &v, BackwardOptions::new().create_graph());
     let second = grad(&[(&gx, None)], &[&x, &v], BackwardOptions::new().allow_unused()).unwrap();
     let facts = ["first_order gx", "second_order wrt x", "second_order wrt v"];
@@ -46,6 +33,38 @@ pub(crate) fn double(row: &Row) -> Step {
         .with(facts[1], &[second[0].clone()])
         .with(facts[2], &[second[1].clone()]);
     Step::equal(ours, row.measured(&facts))
+}
+
+/// x² in f16, perhaps marked as differentiable once.
+fn square(log: &Log, declared: Option<GradDType>, once: bool) -> Probe {
+    let square = Probe::new(log, move |ctx, inputs| {
+        let x = inputs.get(0)?;
+        ctx.save_for_backward(x);
+        if let Some(declared) = declared {
+            ctx.set_output_grad_dtype(&[declared])?;
+        }
+        if once {
+            ctx.mark_once_differentiable();
+        }
+        Ok(built_in::mul(x, x)?.cast(DType::F16)?.into())
+    });
+    square.backward(|ctx, grads| {
+        let g = grads[0].as_ref().unwrap();
+        let x = ctx.saved_tensor(0)?.cast(g.dtype())?;
+        Ok(built_in::mul(&built_in::add(&x, &x)?, g)?.into())
+    })
+}
+
+/// `8.once_differentiable/DECLARED`: the first derivative of x² at 3, and an attempt at the second.
+pub(crate) fn once(row: &Row) -> Step {
+    let log = Log::default();
+    let x = num::tensor(DType::F32, &[3.0]).requiring_grad().unwrap();
+    let v = num::tensor(DType::F32, &[0.1]).requiring_grad().unwrap();
+    let y = &square(&log, declaration(row.rest()), true).on(&x).unwrap()[0];
+    let gx = one_grad(y, &x, &v, BackwardOptions::new().create_graph());
+    let result = gx.backward();
+    let ours = Outcome::of(&log, None).with("gx", &[Some(gx)]).failing("second backward", result);
+    Step::equal(ours, row.measured(&["gx"]))
 }
 
 /// `8.cast_is_differentiable/DECLARED`: the second derivative goes through the conversions of the first.

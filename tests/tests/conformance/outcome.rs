@@ -58,6 +58,7 @@ fn kind(error: &Error) -> &'static str {
         Error::DeclarationCount { .. } => "DeclarationCount",
         Error::DeclaredNonDifferentiable(_) => "DeclaredNonDifferentiable",
         Error::DeclaredNotFloat { .. } => "DeclaredNotFloat",
+        Error::DifferentiableOnce(_) => "DifferentiableOnce",
         Error::Gradient(_) => "Gradient",
         Error::GradientCount { .. } => "GradientCount",
         Error::GradientNotFloat { .. } => "GradientNotFloat",
