@@ -31,10 +31,9 @@ pub struct NodeInfo {
 /// Like "`Silu` [layer 1]", or "a leaf [weights]".
 impl fmt::Display for NodeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_leaf {
-            f.write_str("a leaf")?
-        } else {
-            write!(f, "`{}`", self.function)?
+        match self.is_leaf {
+            true => f.write_str("a leaf")?,
+            false => write!(f, "`{}`", self.function)?,
         }
         self.label.iter().try_for_each(|label| write!(f, " [{label}]"))
     }
