@@ -12,6 +12,7 @@ use std::f64::consts::PI;
 
 use gradpact::optim::{Optimizer, Sgd};
 use gradpact::prelude::*;
+use gradpact::testing::Gradcheck;
 
 /// `x > 0`, with the surrogate gradient `G / (1 + (π·x)²)`.
 #[autograd_function(out = f16, grad = f32)]
@@ -50,6 +51,17 @@ fn surrogate_gradients() -> Result<()> {
     Ok(())
 }
 
+/// Compares the surrogate gradient with the slope of the arctangent that it is taken from: of a step there is none.
+fn check_surrogate() -> Result<()> {
+    let arctangent = |x: &[&DynTensor]| -> Result<DynTensor> {
+        let angles = x[0].to_f64_vec()?.iter().map(|x| (PI * x).atan() / PI).collect();
+        DynTensor::from_vec::<f64>(angles, x[0].shape())
+    };
+    let x = Tensor::<f16, f32>::from_vec([-1.0, 0.25, 0.5].map(f16::from_f32).to_vec(), [3])?;
+    println!("\n{}", Gradcheck::new().against(arctangent).check(Spike, &x)?);
+    Ok(())
+}
+
 /// How often a leaky integrate-and-fire neuron fires in `steps` steps of constant input `w`.
 fn firings(w: &Tensor<f32>, steps: usize) -> Result<Tensor<f32>> {
     let (mut potential, mut count) = (Tensor::<f32>::zeros([1])?, Tensor::<f32>::zeros([1])?);
@@ -82,5 +94,6 @@ fn learn_a_firing_rate() -> Result<()> {
 
 fn main() -> Result<()> {
     surrogate_gradients()?;
+    check_surrogate()?;
     learn_a_firing_rate()
 }

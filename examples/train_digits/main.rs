@@ -127,6 +127,7 @@ fn check(runs: &[Run]) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
+    network::check_layers()?;
     let digits = data::load()?;
     let style = ProgressStyle::with_template("{msg:<24} {wide_bar} {pos}/{len}  {eta} left")?;
     let bar = ProgressBar::new(4 * arguments.epochs as u64).with_style(style);

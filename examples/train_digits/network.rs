@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gradpact::Generator;
 use gradpact::optim::Parameter;
 use gradpact::prelude::*;
+use gradpact::testing::gradcheck;
 
 /// How many values the gradients that layers received had, and how many of these were exactly zero.
 #[derive(Debug, Default)]
@@ -95,6 +96,21 @@ dense_layer! {
     /// Stored in f16, nothing said: so the gradient comes in f16 as well.
     #[autograd_function(out = f16)]
     Undeclared, gradient f16
+}
+
+/// Compares the gradients of both layers with finite differences, hidden or not.
+pub(crate) fn check_layers() -> Result<()> {
+    let mut generator = Generator::new(0);
+    let mut random = |shape: [usize; 2]| Tensor::<f32>::randn(shape, &mut generator);
+    let (x, w, b) = (random([2, 3])?, random([3, 2])?, random([1, 2])?.reshape([2])?);
+    // Each in the types that the layer takes.
+    let (wide, narrow) = (x.cast::<f16>()?, Tensor::<f16>::from_dyn(x.as_dyn().cast(DType::F16)?)?);
+    for hidden in [true, false] {
+        let zeros = Arc::<Zeros>::default;
+        gradcheck(Declared { zeros: zeros(), hidden }, (&wide, &w, &b))?;
+        gradcheck(Undeclared { zeros: zeros(), hidden }, (&narrow, &w, &b))?;
+    }
+    Ok(())
 }
 
 /// Which layers a network is built of.

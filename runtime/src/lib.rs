@@ -19,6 +19,8 @@ mod observe;
 pub mod optim;
 pub mod prelude;
 pub mod shape;
+#[cfg(feature = "cpu")]
+pub mod testing;
 pub mod typed;
 
 #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::input_buffer::Sum;
 use super::tensor::DynTensor;
-use crate::contract::GradDType;
+use crate::contract::{GradDType, Refusal};
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -34,24 +34,47 @@ impl<E: Engine> GradCell<E> {
     /// Replaces the gradient.
     pub(super) fn set(&self, grad: Option<DynTensor<E>>) {
         let mut cell = self.lock();
+        if grad.is_none() && cell.grad.is_none() {
+            return;
+        }
         cell.version += 1;
         let before = core::mem::replace(&mut cell.grad, grad);
         drop(cell);
         drop(before);
     }
 
-    /// Calls `check` on the gradient, if there is one, while nobody can replace it.
-    pub(super) fn checked<R>(&self, check: impl FnOnce(Option<&DynTensor<E>>) -> R) -> R {
-        check(self.lock().grad.as_ref())
+    /// Replaces the gradient, if `check` allows it at that moment.
+    pub(super) fn set_checked<R>(
+        &self,
+        grad: DynTensor<E>,
+        check: impl FnOnce() -> Result<R, Refusal>,
+    ) -> Result<(), Refusal> {
+        let mut cell = self.lock();
+        check()?;
+        cell.version += 1;
+        let before = cell.grad.replace(grad);
+        drop(cell);
+        drop(before);
+        Ok(())
+    }
+
+    /// Calls `change` on the gradient, if there is one, while nobody can replace it. Where that changes the gradient dtype, and
+    /// says so, an addition that is under way is done again.
+    pub(super) fn changing(&self, change: impl FnOnce(Option<&DynTensor<E>>) -> Result<bool>) -> Result<()> {
+        let mut cell = self.lock();
+        if change(cell.grad.as_ref())? {
+            cell.version += 1;
+        }
+        Ok(())
     }
 
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`. After an error the gradient is as
     /// before.
-    pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: GradDType) -> Result<()> {
+    pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: impl Fn() -> GradDType) -> Result<()> {
         loop {
-            let (version, before) = {
+            let (version, before, grad_dtype) = {
                 let cell = self.lock();
-                (cell.version, cell.grad.clone())
+                (cell.version, cell.grad.clone(), grad_dtype())
             };
             let mut sum = Sum::default();
             if let Some(before) = before {
@@ -60,7 +83,7 @@ impl<E: Engine> GradCell<E> {
             sum.add(grad.clone(), grad_dtype)?;
             let sum = sum.deliver(grad_dtype)?;
             let mut cell = self.lock();
-            // Another thread may have added meanwhile: then this is done again with what it left.
+            // The gradient or its dtype may have changed meanwhile: then this is done again with what there is now.
             if cell.version == version {
                 cell.version += 1;
                 let before = core::mem::replace(&mut cell.grad, sum);

@@ -208,7 +208,7 @@ pub enum Error {
         got: usize,
     },
     /// Only leaves can do this.
-    #[error("`{call}` is for leaves; this tensor is {producer}")]
+    #[error("`{call}` is for leaves; this tensor is {producer}: {}", instead_of(call))]
     NotALeaf {
         /// The method.
         call: &'static str,
@@ -412,6 +412,19 @@ fn settled_by(call: &str) -> &'static str {
         "set_materialize_grads" => "materialize = …",
         "mark_once_differentiable" => "once",
         _ => "grad = …",
+    }
+}
+
+/// What to do with a tensor that is no leaf.
+fn instead_of(call: &str) -> &'static str {
+    match call {
+        "set_grad_dtype" | "reset_grad_dtype" => {
+            "make a leaf with `requiring_grad_in`, or give a result another gradient dtype with `with_grad_dtype`"
+        }
+        "set_grad" => {
+            "make a leaf with `requiring_grad`, or change a gradient on its way with `register_hook`"
+        }
+        _ => "`register_hook` takes every tracked tensor, `requiring_grad` makes a leaf",
     }
 }
 
