@@ -1,26 +1,38 @@
 //! A gradient that several backward calls add to.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::input_buffer::Sum;
 use super::tensor::DynTensor;
 use crate::contract::{GradDType, Refusal};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+/// How often hooks may replace a gradient during one addition to it.
+const REPLACED_BY_HOOKS: u32 = 16;
 
 /// An accumulated gradient behind a lock that is never held while anything else runs: adding may record nodes, and so run
 /// hooks of the user's, and what is replaced may own anything.
 pub(super) struct GradCell<E: Engine>(Mutex<Versioned<E>>);
 
-/// The gradient, and how often it was replaced.
+/// The gradient, how often it was replaced, and by whom last.
 struct Versioned<E: Engine> {
     version: u64,
+    writer: Option<ThreadId>,
     grad: Option<DynTensor<E>>,
+}
+
+impl<E: Engine> Versioned<E> {
+    fn is_replaced(&mut self) {
+        self.version += 1;
+        self.writer = Some(thread::current().id());
+    }
 }
 
 impl<E: Engine> GradCell<E> {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Versioned { version: 0, grad: None }))
+        Self(Mutex::new(Versioned { version: 0, writer: None, grad: None }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Versioned<E>> {
@@ -37,7 +49,7 @@ impl<E: Engine> GradCell<E> {
         if grad.is_none() && cell.grad.is_none() {
             return;
         }
-        cell.version += 1;
+        cell.is_replaced();
         let before = core::mem::replace(&mut cell.grad, grad);
         drop(cell);
         drop(before);
@@ -51,7 +63,7 @@ impl<E: Engine> GradCell<E> {
     ) -> Result<(), Refusal> {
         let mut cell = self.lock();
         check()?;
-        cell.version += 1;
+        cell.is_replaced();
         let before = cell.grad.replace(grad);
         drop(cell);
         drop(before);
@@ -63,7 +75,7 @@ impl<E: Engine> GradCell<E> {
     pub(super) fn changing(&self, change: impl FnOnce(Option<&DynTensor<E>>) -> Result<bool>) -> Result<()> {
         let mut cell = self.lock();
         if change(cell.grad.as_ref())? {
-            cell.version += 1;
+            cell.is_replaced();
         }
         Ok(())
     }
@@ -71,6 +83,7 @@ impl<E: Engine> GradCell<E> {
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`. After an error the gradient is as
     /// before.
     pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: impl Fn() -> GradDType) -> Result<()> {
+        let mut replaced = 0;
         loop {
             let (version, before, grad_dtype) = {
                 let cell = self.lock();
@@ -85,11 +98,19 @@ impl<E: Engine> GradCell<E> {
             let mut cell = self.lock();
             // The gradient or its dtype may have changed meanwhile: then this is done again with what there is now.
             if cell.version == version {
-                cell.version += 1;
+                cell.is_replaced();
                 let before = core::mem::replace(&mut cell.grad, sum);
                 drop(cell);
                 drop(before);
                 return Ok(());
+            }
+            // By this very thread, so by a hook that ran in between. One that does it every time would keep this from
+            // ever ending.
+            if cell.writer == Some(thread::current().id()) {
+                replaced += 1;
+                if replaced == REPLACED_BY_HOOKS {
+                    return Err(Error::GradReplaced);
+                }
             }
         }
     }

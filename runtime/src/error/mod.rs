@@ -225,6 +225,12 @@ pub enum Error {
         /// The dtype of the gradient that is there.
         present: DType,
     },
+    /// A leaf's gradient replaced again and again by a hook that runs while a backward adds to it.
+    #[error(
+        "a node creation hook kept replacing the gradient of a leaf that a backward was adding to: a hook may only observe \
+             the node it is shown; assign gradients before or after the backward"
+    )]
+    GradReplaced,
     /// A leaf given to itself as its gradient.
     #[error("a leaf cannot be its own gradient: give `set_grad` another tensor, or a `detach`ed one")]
     OwnGrad,

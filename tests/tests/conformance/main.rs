@@ -10,6 +10,7 @@
 mod api;
 mod built_in;
 mod casts;
+mod checks;
 mod creation;
 mod families;
 mod hooks;
@@ -88,6 +89,7 @@ fn replay(row: &Row) -> Step {
         "15.checkpoint" => surroundings::checkpointed(row),
         _ => match row.group {
             2 => api::replay(row),
+            12 => checks::gradcheck(row),
             3 => sums::consumers(row),
             10 => surroundings::views(row),
             15 => surroundings::surroundings(row),

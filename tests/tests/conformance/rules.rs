@@ -34,6 +34,8 @@ pub(crate) enum Rule {
     Readable,
     /// A second derivative through a Function that is differentiable once is an error also where it goes to the inputs alone.
     OnceIsSaid,
+    /// A check of gradients checks their contract too.
+    ContractChecked,
     /// A gradient dtype is set on leaves, and integers have none.
     LeavesHaveOne,
     /// The node of a leaf is created with the leaf.
@@ -49,7 +51,7 @@ pub(crate) enum Rule {
 }
 
 /// Every rule, what PyTorch does, and why we do otherwise.
-pub(crate) const REASONS: [(Rule, &str); 19] = [
+pub(crate) const REASONS: [(Rule, &str); 20] = [
     (
         Rule::Carried,
         "an operation rounds the gradient to its own storage dtype before the contract sees it; here built-in \
@@ -123,6 +125,11 @@ pub(crate) const REASONS: [(Rule, &str); 19] = [
         Rule::Immutable,
         "a backward that changes its gradient in place changes the caller's, if no conversion came between; here tensors \
          do not change",
+    ),
+    (
+        Rule::ContractChecked,
+        "gradcheck passes whatever gradient dtype is declared and whatever dtype backward returns; here it fails where \
+         a gradient is held in a narrower dtype than its values, or returned in another than the input's gradient has",
     ),
 ];
 

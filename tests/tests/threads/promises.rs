@@ -14,6 +14,7 @@ use gradpact::error::{GradientMismatch, GradientSender, Phase, Place, Side};
 use gradpact::function::GivenInputs;
 use gradpact::optim::{Adam, AdamW, GradScaler, Optimizer, ScaledStep, Sgd};
 use gradpact::prelude::*;
+use gradpact::testing::{Accuracy, GivenInput, Gradcheck, GradcheckReport, Mismatch, Unresolved, Violation};
 use gradpact::typed::{NoBackward, Written};
 use gradpact::{Cpu, Generator, Gradients, List, Source, f8e4m3, f8e5m2};
 use gradpact_tests::toy::Toy;
@@ -30,6 +31,7 @@ macro_rules! shared {
 }
 
 shared! {
+    Accuracy: Accuracy,
     Adam: Adam,
     AdamW: AdamW,
     Admission: Admission,
@@ -45,15 +47,18 @@ shared! {
     Edge: Edge<Cpu>,
     Error: Error,
     Generator: Generator,
+    GivenInput: GivenInput,
     GradContract: GradContract,
     GradDType: GradDType,
     GradScaler: GradScaler,
+    GradcheckReport: GradcheckReport,
     GradientMismatch: GradientMismatch,
     GradientSender: GradientSender,
     HookHandle: HookHandle,
     InputMetadata: InputMetadata,
     Inputs: Inputs<'_>,
     List: List<DynTensor>,
+    Mismatch: Mismatch,
     NoBackward: NoBackward,
     NoGrad: NoGrad,
     Node: Node<Cpu>,
@@ -71,7 +76,9 @@ shared! {
     Side: Side,
     Source: Source,
     Tensor: Tensor<f16, f32>,
+    Unresolved: Unresolved,
     Untracked: Untracked,
+    Violation: Violation,
     Written: Written,
     f8e4m3: f8e4m3,
     f8e5m2: f8e5m2,
@@ -96,9 +103,11 @@ impl<T: ?Sized + Send> StaysOnItsThread<MaySend> for T {}
 struct MayShare;
 impl<T: ?Sized + Sync> StaysOnItsThread<MayShare> for T {}
 
-/// What restores the state of a thread when it is dropped must be dropped there.
-const STAYING: [&str; 1] = ["GradModeGuard"];
-const _: () = assert!(<GradModeGuard as StaysOnItsThread<_>>::HOLDS);
+/// What restores the state of a thread when it is dropped must be dropped there; options that borrow a closure go where that
+/// goes.
+const STAYING: [&str; 2] = ["GradModeGuard", "Gradcheck"];
+const _: () =
+    assert!(<GradModeGuard as StaysOnItsThread<_>>::HOLDS && <Gradcheck<'_> as StaysOnItsThread<_>>::HOLDS);
 
 /// Public in a private module: nobody can name them.
 const UNNAMEABLE: [&str; 4] = ["AccumulateGrad", "Absent", "Setting", "Update"];
