@@ -124,8 +124,11 @@ impl<T: ?Sized + Sync> StaysOnItsThread<MayShare> for T {}
 /// What restores the state of a thread when it is dropped must be dropped there; options that borrow a closure go where that
 /// goes.
 const STAYING: [&str; 3] = ["GradModeGuard", "Gradcheck", "Recorder"];
-const _: () =
-    assert!(<GradModeGuard as StaysOnItsThread<_>>::HOLDS && <Gradcheck<'_> as StaysOnItsThread<_>>::HOLDS);
+const _: () = assert!(
+    <GradModeGuard as StaysOnItsThread<_>>::HOLDS
+        && <Gradcheck<'_> as StaysOnItsThread<_>>::HOLDS
+        && <Recorder as StaysOnItsThread<_>>::HOLDS
+);
 
 /// Public in a private module: nobody can name them.
 const UNNAMEABLE: [&str; 4] = ["AccumulateGrad", "Absent", "Setting", "Update"];
