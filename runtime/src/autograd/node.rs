@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::accumulate_grad::AccumulateGrad;
 use super::creation_hook;
-use super::edge::{Edge, Origin};
+use super::edge::{Edge, Origin, drop_in_turn};
 use super::hooks::NodeHooks;
 use super::metadata::InputMetadata;
 use super::saved::SavedInfo;
@@ -181,6 +181,15 @@ impl<E: Engine> Node<E> {
         match self.step.as_leaf() {
             Some(_) => "a leaf".to_owned(),
             None => format!("output {input_nr} of `{}`", self.name()),
+        }
+    }
+}
+
+/// Metadata and hooks may hold other nodes, beside any edge. See NOTE [Drop in turns] in `edge.rs`.
+impl<E: Engine, S: ?Sized> Drop for Node<E, S> {
+    fn drop(&mut self) {
+        if let Some(hooks) = self.hooks.take() {
+            drop_in_turn(hooks);
         }
     }
 }
