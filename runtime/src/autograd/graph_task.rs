@@ -245,8 +245,8 @@ fn run_step<E: Engine>(
 }
 
 /// Runs hooks of the user's: their panics become errors.
-fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
-    caught(function, Phase::Backward, hooks)?
+pub(super) fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
+    caught(function, Phase::Hook, hooks)?
 }
 
 /// What `body` returns; an error if it panics.
