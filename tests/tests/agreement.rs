@@ -162,6 +162,19 @@ fn a_panic_in_a_hook_of_any_kind_is_an_error_and_the_next_backward_works() {
 }
 
 #[test]
+fn an_operation_whose_gradient_a_prehook_took_away_sends_none_on() {
+    let x = DynTensor::from_vec(vec![1.0_f32], [1]).unwrap().requiring_grad().unwrap();
+    let y = x.mul(&x).unwrap();
+    let take_away = |grads: &Gradients| Ok(Some(grads.iter().map(|_| None).collect()));
+    let handle = y.grad_fn().unwrap().register_prehook(take_away);
+    y.backward_opts(BackwardOptions::new().retain_graph()).unwrap();
+    assert!(x.grad().is_none(), "as in PyTorch, and not zeros");
+    handle.remove();
+    y.backward().unwrap();
+    assert_eq!(x.grad().unwrap().item::<f32>().unwrap(), 2.0);
+}
+
+#[test]
 fn a_creation_hook_may_read_the_gradient_that_is_being_added_to() {
     let x = DynTensor::from_vec(vec![3.0_f32], [1]).unwrap().requiring_grad().unwrap();
     let seen = Arc::new(Mutex::new(0));
