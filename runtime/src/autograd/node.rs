@@ -18,6 +18,9 @@ use crate::engine::Engine;
 use crate::error::Result;
 
 /// A shared node.
+///
+/// A Function whose struct is to hold one of an earlier node holds a tensor of it instead: a long chain of tensors is dropped
+/// without recursion, one of nodes in such fields is not.
 pub type NodeRef<E> = Arc<Node<E>>;
 
 /// What a node does with the gradients of its forward's outputs.
