@@ -11,7 +11,7 @@ use super::graph_task::guarded;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
-use crate::contract::{GradContract, Policy, admit};
+use crate::contract::{GradContract, Policy, Source, admit};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
 
@@ -77,6 +77,21 @@ impl<E: Engine> fmt::Debug for AccumulateGrad<E> {
     }
 }
 
+/// A hook may have changed the leaf's gradient dtype since the gradient was admitted; under the strict policy of the call it is not
+/// converted to one that nobody declared.
+fn still_admissible<E: Engine>(call: &BackwardCall<'_, E>, grad: &DynTensor<E>) -> Result<()> {
+    let metadata = &call.node.inputs()[0];
+    let contract = metadata.contract();
+    if call.policy == Policy::Cast || contract.source == Source::Declared {
+        return Ok(());
+    }
+    let contract = GradContract { policy: call.policy, ..contract };
+    match admit(metadata.shape(), contract, grad.shape(), grad.dtype()) {
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(refused(Sender::Waiting, metadata, "a leaf".to_owned(), grad, refusal)),
+    }
+}
+
 impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
     fn name(&self) -> &'static str {
         "AccumulateGrad"
@@ -84,6 +99,7 @@ impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
         for grad in grads.into_iter().flatten() {
+            still_admissible(call, &grad)?;
             self.grad.add(&grad, || call.node.inputs()[0].contract().grad_dtype)?;
             if let Some(hooks) = call.node.existing_hooks() {
                 let edge = Edge::new(NodeRef::clone(call.node), 0);

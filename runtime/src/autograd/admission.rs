@@ -20,6 +20,8 @@ pub(super) enum Sender<'a, E: Engine> {
     Seed,
     /// The caller, as the gradient of a leaf.
     Assigned,
+    /// Whoever it was, it had been admitted, and the receiver's gradient dtype has changed since.
+    Waiting,
 }
 
 impl<E: Engine> Sender<'_, E> {
@@ -28,6 +30,7 @@ impl<E: Engine> Sender<'_, E> {
             Self::Node(node, position) => GradientSender::Backward(Place::input(node.name(), *position)),
             Self::Seed => GradientSender::Seed,
             Self::Assigned => GradientSender::Assigned,
+            Self::Waiting => GradientSender::Waiting,
         }
     }
 }
@@ -80,7 +83,7 @@ fn admit_observed<E: Engine>(
         call,
         sender: match sender {
             Sender::Node(node, position) => Some((node.info(), position)),
-            Sender::Seed | Sender::Assigned => None,
+            Sender::Seed | Sender::Assigned | Sender::Waiting => None,
         },
         receiver: edge.node().info(),
         position: edge.input_nr,

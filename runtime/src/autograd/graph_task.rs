@@ -190,7 +190,8 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             materialize(node, &mut grads)?;
         }
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
-        let call = BackwardCall { node, retain_graph: self.retain_graph, needed: self.needed.as_ref() };
+        let (retain_graph, policy, needed) = (self.retain_graph, self.policy, self.needed.as_ref());
+        let call = BackwardCall { node, retain_graph, policy, needed };
         let scene = self.observed.and_then(|call| {
             let (function, is_built_in) = (node.name().to_owned(), !node.step().is_user_code());
             let (phase, backward) = (Phase::Backward, || Some((node.info(), call)));

@@ -15,6 +15,7 @@ use super::label;
 use super::metadata::InputMetadata;
 use super::saved::SavedInfo;
 use super::tensor::Gradients;
+use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::observe::NodeInfo;
@@ -63,6 +64,8 @@ pub struct BackwardCall<'a, E: Engine> {
     pub node: &'a NodeRef<E>,
     /// Whether saved tensors stay for another backward.
     pub retain_graph: bool,
+    /// Whether this call refuses conversions to dtypes that nobody declared.
+    pub(super) policy: Policy,
     /// The sequence numbers of the nodes that this call runs, if it does not run all.
     pub(super) needed: Option<&'a super::graph_task::Needed>,
 }

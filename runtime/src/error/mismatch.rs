@@ -15,6 +15,8 @@ pub enum GradientSender {
     Seed,
     /// The caller of `set_grad`.
     Assigned,
+    /// It had been admitted, and then a hook changed the gradient dtype of the leaf.
+    Waiting,
 }
 
 impl fmt::Display for GradientSender {
@@ -23,6 +25,9 @@ impl fmt::Display for GradientSender {
             Self::Backward(place) => write!(f, "the gradient returned for {place}"),
             Self::Seed => f.write_str("the seed gradient"),
             Self::Assigned => f.write_str("the gradient given to `set_grad`"),
+            Self::Waiting => {
+                f.write_str("the gradient that waited while a hook changed the leaf's gradient dtype")
+            }
         }
     }
 }
