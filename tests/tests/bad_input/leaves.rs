@@ -165,8 +165,7 @@ fn a_creation_hook_that_keeps_replacing_the_gradient_being_added_to_is_an_error_
     // Tracked by the first, so that adding to it records nodes.
     mul(&x, &x).unwrap().backward_opts(options).unwrap();
     let hooked = x.clone();
-    let replace =
-        move |_: &NodeRef<Toy>| hooked.set_grad(Some(&tensor(DType::F32, &[1.0])));
+    let replace = move |_: &NodeRef<Toy>| hooked.set_grad(Some(&tensor(DType::F32, &[1.0])));
     let y = mul(&x, &x).unwrap();
     let error = node_creation_hook(replace, || y.backward_opts(options)).unwrap_err();
     says(&error, &["node creation hook", "kept replacing the gradient of a leaf"]);
