@@ -70,7 +70,10 @@ impl fmt::Display for GradientMismatch {
                 "; set the dtype of the leaf's gradient with `set_grad_dtype`, or `cast` the gradient",
             )?;
         } else if self.dtype.is_some() && self.shape.is_none() {
-            f.write_str("; declare the dtype that comes (`grad = …`), or narrow it where that is meant (`narrow_grad`)")?;
+            f.write_str(
+                "; declare the dtype that comes (`grad = …`, of a leaf `requiring_grad_in`), or narrow it where that is meant \
+                 (`narrow_grad`)",
+            )?;
         }
         Ok(())
     }
@@ -94,6 +97,7 @@ mod tests {
     fn a_mismatch_says_whether_shape_or_dtype_or_both_are_wrong_expected_first() {
         assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
         assert!(mismatch(false, true).contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"));
+        assert!(mismatch(false, true).contains("(`grad = …`, of a leaf `requiring_grad_in`)"));
         assert!(
             mismatch(true, true)
                 .contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]")
