@@ -75,7 +75,7 @@ impl fmt::Display for GradientMismatch {
                 "; set the dtype of the leaf's gradient with `set_grad_dtype`, or `cast` the gradient",
             )?;
         } else if let (Some((expected, got)), None) = (self.dtype, &self.shape) {
-            f.write_str("; declare the dtype that comes (`grad = …`), or ")?;
+            f.write_str("; declare the dtype that comes (`grad = …`, of a leaf `requiring_grad_in`), or ")?;
             let widened = got.fits_in(expected);
             f.write_str(if widened {
                 "`cast` it before"
@@ -106,6 +106,7 @@ mod tests {
         assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
         let narrower = mismatch(false, true);
         assert!(narrower.contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"), "{narrower}");
+        assert!(narrower.contains("(`grad = …`, of a leaf `requiring_grad_in`)"), "{narrower}");
         assert!(narrower.ends_with("or `cast` it before"), "nothing is to be narrowed: {narrower}");
         assert!(
             mismatch(true, true)

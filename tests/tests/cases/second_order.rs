@@ -42,6 +42,19 @@ fn o_54_second_derivatives_come_in_the_same_dtypes_as_first_ones() {
     }
 }
 
+#[test]
+fn derivatives_of_every_order_come_in_the_declared_dtype() {
+    for gradient in [DType::F16, DType::F32, DType::F64] {
+        let x = leaf_in(DType::F16, gradient, &[2.0]);
+        let square = x.mul(&x).unwrap();
+        let mut y = square.mul(&square).unwrap().cast(DType::F32).unwrap();
+        for expected in [32.0, 48.0, 48.0, 24.0] {
+            y = gradpact::grad(&[(&y, None)], &[&x], options().create_graph()).unwrap().remove(0).unwrap();
+            assert_eq!((y.dtype(), values(&y)), (gradient, vec![expected]));
+        }
+    }
+}
+
 /// x³ by way of x², which it saves.
 #[autograd_function(out = f32)]
 struct Cube {
