@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::edge::{Cut, Origin};
+use super::grad_mode;
 use super::input_buffer::Sum;
 use super::tensor::DynTensor;
 use crate::contract::GradDType;
@@ -48,6 +50,7 @@ impl<E: Engine> GradCell<E> {
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`. After an error the gradient is as
     /// before.
     pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: GradDType) -> Result<()> {
+        let grad = &unless_recorded(grad);
         loop {
             let (version, before) = {
                 let cell = self.lock();
@@ -70,4 +73,13 @@ impl<E: Engine> GradCell<E> {
             }
         }
     }
+}
+
+/// The gradient as a backward that records nothing leaves it: without a graph, also where a tracked seed came through
+/// unchanged. A leaf that is its own seed would hold itself otherwise.
+fn unless_recorded<E: Engine>(grad: &DynTensor<E>) -> DynTensor<E> {
+    if grad_mode::is_enabled() || !grad.requires_grad() {
+        return grad.clone();
+    }
+    DynTensor::with_origin(grad.array().clone(), Origin::Cut(Cut::NoGrad))
 }
