@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::edge::Cut;
 use super::edge::{Edge, Origin};
-use super::grad_mode;
+use super::grad_mode::{self, GradMode};
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
@@ -95,8 +95,9 @@ impl<E: Engine> DynTensor<E> {
             return Ok(self.clone());
         }
         let array = self.array().cast(dtype)?;
-        if !dtype.is_float() && self.requires_grad() {
-            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function.
+        if !dtype.is_float() && self.requires_grad() && grad_mode::current() != GradMode::InForward {
+            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function. Inside the
+            // forward of one this may be the output that it declares.
             return Ok(Self::with_origin(
                 array,
                 Origin::Cut(Cut::Function { function: "Cast", position: 0 }),
