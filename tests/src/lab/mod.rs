@@ -1,18 +1,28 @@
-//! Runs programs on a real engine, and writes down what each backward received.
+//! Runs programs on a real engine, and writes down what each backward and each hook was given.
 
+mod hooks;
+mod recorder;
+
+use core::ops::Range;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gradpact::autograd::{checkpoint, save_in, saved_tensors_hooks};
 use gradpact::engine::{Cpu, Engine};
 use gradpact::function::apply_optional;
-use gradpact::{Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result, cpu};
+use gradpact::{DType, DynTensor, Result, autocast, cpu};
 
-use crate::program::{Custom, Leaf, LeafGrad, Pick, Program, Step};
+use crate::log::{Entry, Label, Seen};
+use crate::plan::{Path, Region, RegionKind, kept_in};
+use crate::program::{Leaf, LeafGrad, Pick, Program, Step};
 use crate::toy::{self, Toy};
+use recorder::Recorder;
 
 /// What a program needs of an engine: tensors from values and back, and two operations.
 pub trait Lab: Engine {
-    /// The engine's name, for messages.
-    const NAME: &'static str;
+    /// The names of its sum and its product.
+    const OPERATIONS: [&'static str; 2];
 
     /// A tensor with these values, rounded to `dtype`.
     ///
@@ -40,7 +50,7 @@ pub trait Lab: Engine {
 }
 
 impl Lab for Toy {
-    const NAME: &'static str = "toy";
+    const OPERATIONS: [&'static str; 2] = ["ToyAdd", "ToyMul"];
 
     fn tensor(dtype: DType, values: &[f64]) -> Result<DynTensor<Self>> {
         Ok(toy::tensor(dtype, values))
@@ -60,7 +70,7 @@ impl Lab for Toy {
 }
 
 impl Lab for Cpu {
-    const NAME: &'static str = "cpu";
+    const OPERATIONS: [&'static str; 2] = ["Add", "Mul"];
 
     fn tensor(dtype: DType, values: &[f64]) -> Result<DynTensor<Self>> {
         Ok(DynTensor::from_array(cpu::Array::from_slice(values, [values.len()])?.cast(dtype)?))
@@ -79,22 +89,31 @@ impl Lab for Cpu {
     }
 }
 
-/// A gradient as it came: dtype and values.
-pub type Seen = Option<(DType, Vec<f64>)>;
-
-/// One call of a Function's backward.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// Which step's Function.
-    pub step: usize,
-    /// What it was given for each output.
-    pub received: Vec<Seen>,
-    /// Of which inputs a gradient was wanted.
-    pub needs: Vec<bool>,
+/// Dtype and values of a gradient.
+///
+/// # Errors
+/// The engine's.
+pub fn seen<E: Lab>(grad: Option<&DynTensor<E>>) -> Result<Seen> {
+    grad.map(|grad| Ok((grad.dtype(), E::values(grad)?))).transpose()
 }
 
-/// The calls so far, last step first.
-pub type Log = Arc<Mutex<Vec<Call>>>;
+/// What the parts of a run share.
+#[derive(Debug)]
+struct Shared {
+    program: Program,
+    regions: Vec<Region>,
+    log: Mutex<Vec<Entry>>,
+    /// How many backwards have begun.
+    passes: AtomicUsize,
+    /// How often each checkpoint ran.
+    runs: Mutex<BTreeMap<Path, usize>>,
+}
+
+impl Shared {
+    fn write(&self, entry: Entry) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+}
 
 /// A program, run forward on an engine.
 #[derive(Debug)]
@@ -103,8 +122,7 @@ pub struct Run<E: Engine> {
     pub variables: Vec<DynTensor<E>>,
     /// Roots and seeds.
     pub roots: Vec<(DynTensor<E>, Option<DynTensor<E>>)>,
-    length: usize,
-    log: Log,
+    shared: Arc<Shared>,
 }
 
 impl<E: Lab> Run<E> {
@@ -113,51 +131,60 @@ impl<E: Lab> Run<E> {
     /// # Errors
     /// The engine's.
     pub fn new(program: &Program) -> Result<Self> {
-        let mut run = Self { variables: vec![], roots: vec![], length: program.length, log: Log::default() };
-        for leaf in &program.leaves {
-            run.variables.push(leaf_of(leaf)?);
-        }
-        for (step, content) in program.steps.iter().enumerate() {
-            let outputs = run.step(step, content)?;
-            run.variables.extend(outputs);
-        }
-        let tracked: Vec<_> = run.variables.iter().filter(|variable| variable.requires_grad()).collect();
-        for root in program.roots.iter().filter(|_| !tracked.is_empty()) {
-            let seed = root.seed.as_ref().map(|(dtype, values)| E::tensor(*dtype, values)).transpose()?;
-            run.roots.push((tracked[root.at.of(tracked.len())].clone(), seed));
-        }
-        Ok(run)
+        Self::inside(program, &[])
     }
 
-    /// Roots and seeds, as the calls want them.
+    /// Runs a program forward, its steps in regions.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn inside(program: &Program, regions: &[Region]) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            program: program.clone(),
+            regions: regions.to_vec(),
+            log: Mutex::default(),
+            passes: AtomicUsize::new(0),
+            runs: Mutex::default(),
+        });
+        let leaves = program.leaves.iter().map(leaf_of).collect::<Result<_>>()?;
+        let variables = block(&shared, leaves, 0..program.steps.len(), (Path::new(), 0))?;
+        let tracked: Vec<_> = variables.iter().filter(|variable| variable.requires_grad()).collect();
+        let mut roots = Vec::new();
+        for root in program.roots.iter().filter(|_| !tracked.is_empty()) {
+            let seed = |seed: &crate::program::Seed| {
+                let values = E::tensor(seed.dtype, &seed.values)?;
+                if seed.tracked { values.requiring_grad() } else { Ok(values) }
+            };
+            let seed = root.seed.as_ref().map(seed).transpose()?;
+            roots.push((tracked[root.at.of(tracked.len())].clone(), seed));
+        }
+        Ok(Self { variables, roots, shared })
+    }
+
+    /// Roots and seeds for a backward that is about to begin, as the calls want them.
     pub fn roots(&self) -> Vec<(&DynTensor<E>, Option<&DynTensor<E>>)> {
+        self.begin_pass();
         self.roots.iter().map(|(root, seed)| (root, seed.as_ref())).collect()
     }
 
-    /// The calls of backward since the last time.
-    pub fn take_log(&self) -> Vec<Call> {
-        std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Says that a backward is about to begin.
+    pub fn begin_pass(&self) {
+        self.shared.passes.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn picked(&self, pick: Pick) -> &DynTensor<E> {
-        &self.variables[pick.of(self.variables.len())]
+    /// The leaves of the program, constants too.
+    pub fn leaves(&self) -> &[DynTensor<E>] {
+        &self.variables[..self.shared.program.leaves.len()]
     }
 
-    fn step(&self, step: usize, content: &Step) -> Result<Vec<DynTensor<E>>> {
-        Ok(vec![match content {
-            Step::Custom(custom) => {
-                let inputs: Vec<_> =
-                    custom.inputs.iter().map(|input| input.map(|p| self.picked(p))).collect();
-                let (log, length) = (Arc::clone(&self.log), self.length);
-                let recorder = Recorder { step, custom: custom.clone(), log, length };
-                return Ok(apply_optional(recorder, &inputs)?.into_iter().collect());
-            }
-            &Step::Add(a, b) => E::add(self.picked(a), self.picked(b))?,
-            &Step::Mul(a, b) => E::mul(self.picked(a), self.picked(b))?,
-            &Step::Cast(x, dtype) => self.picked(x).cast(dtype)?,
-            &Step::Redeclare(x, grad_dtype) => self.picked(x).with_grad_dtype(grad_dtype)?,
-            &Step::Detach(x) => self.picked(x).detach(),
-        }])
+    /// What was written down since the last time.
+    pub fn take_log(&self) -> Vec<Entry> {
+        std::mem::take(&mut *self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How often each checkpoint has run since the last time.
+    pub fn take_runs(&self) -> BTreeMap<Path, usize> {
+        std::mem::take(&mut *self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -170,84 +197,78 @@ fn leaf_of<E: Lab>(leaf: &Leaf) -> Result<DynTensor<E>> {
     }
 }
 
-/// Dtype and values of a gradient.
-///
-/// # Errors
-/// The engine's.
-pub fn seen<E: Lab>(grad: Option<&DynTensor<E>>) -> Result<Seen> {
-    grad.map(|grad| Ok((grad.dtype(), E::values(grad)?))).transpose()
+type Variables<E> = Vec<DynTensor<E>>;
+
+/// Runs steps, in the regions from the one that `at` says on (and by which path it came there), and returns the variables
+/// with theirs. See [`around`](crate::plan::around).
+fn block<E: Lab>(
+    shared: &Arc<Shared>,
+    mut variables: Variables<E>,
+    steps: Range<usize>,
+    at: (Path, usize),
+) -> Result<Variables<E>> {
+    let (path, next) = at;
+    let region = shared.regions.get(next).filter(|_| !steps.is_empty());
+    let Some(region) = region else {
+        for step in steps {
+            let outputs = run_step(shared, &variables, step)?;
+            variables.extend(outputs);
+        }
+        return Ok(variables);
+    };
+    let part = region.part_of(&steps);
+    let nowhere = (Path::new(), usize::MAX);
+    variables = block(shared, variables, steps.start..part.start, nowhere)?;
+    let along = |way: u8| path.iter().copied().chain([way]).collect::<Path>();
+    variables = in_region(shared, region.kind, variables, part.clone(), (along(0), next + 1))?;
+    block(shared, variables, part.end..steps.end, (along(1), next + 1))
 }
 
-/// The Function of a custom step.
-struct Recorder {
+fn in_region<E: Lab>(
+    shared: &Arc<Shared>,
+    kind: RegionKind,
+    variables: Variables<E>,
+    steps: Range<usize>,
+    at: (Path, usize),
+) -> Result<Variables<E>> {
+    let inner = |variables| block(shared, variables, steps.clone(), at.clone());
+    match kind {
+        RegionKind::Autocast(dtype) => autocast(dtype, || inner(variables))?,
+        RegionKind::SaveIn(dtype) => save_in(dtype, || inner(variables))?,
+        RegionKind::Hooks => {
+            let same = |tensor: &DynTensor<E>| Ok(tensor.clone());
+            saved_tensors_hooks(same, same, || inner(variables))
+        }
+        RegionKind::Checkpoint => {
+            let shared = Arc::clone(shared);
+            checkpoint(move || {
+                let mut runs = shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
+                *runs.entry(at.0.clone()).or_default() += 1;
+                drop(runs);
+                block(&shared, variables.clone(), steps.clone(), at.clone())
+            })
+        }
+    }
+}
+
+fn run_step<E: Lab>(
+    shared: &Arc<Shared>,
+    variables: &[DynTensor<E>],
     step: usize,
-    custom: Custom,
-    log: Log,
-    length: usize,
-}
-
-impl Recorder {
-    /// Whether what was saved comes back as it was.
-    fn check_saved<E: Lab>(&self, ctx: &Context<E>) -> Result<()> {
-        let saved =
-            ctx.saved_tensors()?.iter().map(|tensor| seen(Some(tensor))).collect::<Result<Vec<_>>>()?;
-        let expected = ctx.stored::<Vec<Seen>>().cloned().unwrap_or_default();
-        // By their text, so that a NaN is like itself.
-        let same = format!("{saved:?}") == format!("{expected:?}");
-        if same { Ok(()) } else { Err(Error::custom(format!("saved {expected:?}, got back {saved:?}"))) }
-    }
-}
-
-impl<E: Lab> Function<E> for Recorder {
-    fn name(&self) -> &'static str {
-        "Recorder"
-    }
-
-    fn forward(&self, ctx: &mut Context<E>, inputs: &Inputs<'_, E>) -> Result<Outputs<E>> {
-        let custom = &self.custom;
-        let outputs = 0..custom.outputs.len();
-        if custom.declares {
-            let declared: Vec<_> = outputs.clone().map(|position| custom.declaration(position)).collect();
-            ctx.set_output_grad_dtype(&declared)?;
+) -> Result<Vec<DynTensor<E>>> {
+    let picked = |pick: Pick| &variables[pick.of(variables.len())];
+    Ok(vec![match &shared.program.steps[step] {
+        Step::Custom(custom) => {
+            let inputs: Vec<_> = custom.inputs.iter().map(|input| input.map(picked)).collect();
+            let kept_in = kept_in(step, shared.program.steps.len(), &shared.regions);
+            let (custom, shared) = (custom.clone(), Arc::clone(shared));
+            let recorder = Recorder { label: Label::of_step(step), custom, kept_in, shared };
+            return Ok(apply_optional(recorder, &inputs)?.into_iter().collect());
         }
-        let constant: Vec<_> = outputs.clone().filter(|&p| !custom.outputs[p].differentiable).collect();
-        ctx.mark_non_differentiable(&constant);
-        ctx.set_materialize_grads(custom.materializes);
-        let values: Vec<_> = inputs.iter().map(|x| x.map(E::values).transpose()).collect::<Result<_>>()?;
-        let first = inputs.iter().flatten().next();
-        let output = |position: usize| match (first, &custom.outputs[position]) {
-            (Some(first), output) if output.converts_input => first.cast(output.dtype),
-            (_, output) => E::tensor(output.dtype, &custom.forward(position, &values, self.length)),
-        };
-        let outputs: Vec<_> = outputs.map(output).collect::<Result<_>>()?;
-        if custom.saves {
-            let saved: Vec<_> = inputs.iter().flatten().chain(&outputs).cloned().collect();
-            ctx.save_for_backward(&saved[..]);
-            ctx.store(saved.iter().map(|tensor| seen(Some(tensor))).collect::<Result<Vec<_>>>()?);
-        }
-        Ok(outputs.into())
-    }
-
-    fn backward(&self, ctx: &Context<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-        if self.custom.saves {
-            self.check_saved(ctx)?;
-        }
-        let received: Vec<_> = grads.iter().map(|grad| seen(grad.as_ref())).collect::<Result<_>>()?;
-        let values: Vec<_> = received.iter().map(|seen| Some(seen.as_ref()?.1.clone())).collect();
-        let inputs = 0..self.custom.inputs.len();
-        let needs = inputs.clone().map(|position| ctx.needs_input_grad(position)).collect();
-        let call = Call { step: self.step, received, needs };
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(call);
-        let returned = |position: usize| {
-            let dtype = self.custom.returns[position].dtype;
-            let grad =
-                dtype.and_then(|dtype| Some((dtype, self.custom.backward(position, &values, self.length)?)));
-            grad.map(|(dtype, values)| E::tensor(dtype, &values)).transpose()
-        };
-        let mut returned: Gradients<E> = inputs.map(returned).collect::<Result<_>>()?;
-        if self.custom.returns_too_many {
-            returned.push(None);
-        }
-        Ok(returned)
-    }
+        &Step::Add(a, b) => E::add(picked(a), picked(b))?,
+        &Step::Mul(a, b) => E::mul(picked(a), picked(b))?,
+        &Step::Cast(x, dtype) => picked(x).cast(dtype)?,
+        &Step::Redeclare(x, grad_dtype) => picked(x).with_grad_dtype(grad_dtype)?,
+        &Step::Detach(x) => picked(x).detach(),
+    }])
 }

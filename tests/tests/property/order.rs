@@ -2,8 +2,11 @@
 
 use gradpact::{BackwardOptions, DType, GradDType, Result, backward};
 use gradpact_tests::format::round;
-use gradpact_tests::lab::{Lab, Run, Seen, seen};
-use gradpact_tests::program::{Custom, Leaf, LeafGrad, Output, Pick, Program, Returned, Root, Step};
+use gradpact_tests::lab::{Lab, Run, seen};
+use gradpact_tests::log::Seen;
+use gradpact_tests::program::{
+    Custom, Formula, Leaf, LeafGrad, Output, Pick, Program, Returned, Root, Seed, Step,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_assert;
@@ -58,10 +61,12 @@ fn program(grad_dtype: GradDType, middle: bool, terms: impl Iterator<Item = (DTy
             declares: true,
             materializes: true,
             saves: false,
-            returns: vec![Returned { dtype: Some(dtype), weights: [term; 3] }],
+            formula: Formula::Values,
+            returns: vec![Returned { dtype: Some(dtype), weights: [term; 3], through: None }],
             returns_too_many: false,
         }));
-        roots.push(Root { at: Pick(position), seed: Some((DType::F32, vec![1.0])) });
+        let seed = Seed { dtype: DType::F32, values: vec![1.0], tracked: false };
+        roots.push(Root { at: Pick(position), seed: Some(seed) });
     }
     Program { length: 1, leaves: vec![leaf], steps, roots }
 }
