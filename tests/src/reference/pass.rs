@@ -144,11 +144,16 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Adds to the gradient that a tensor holds.
+    /// Adds to the gradient that a tensor holds. Where nothing is recorded what it holds has no history.
     fn grow(&mut self, tensor: usize, grad: usize) -> Option<usize> {
         let (grad_dtype, _) = self.graph.tensors[tensor].contract?;
         let before = self.graph.accumulated.get(&tensor).copied();
-        let sum = self.graph.meet(before.into_iter().chain([grad]).collect(), grad_dtype)?;
+        let mut sum = self.graph.meet(before.into_iter().chain([grad]).collect(), grad_dtype)?;
+        if !self.graph.recording && self.graph.tensors[sum].contract.is_some() {
+            let Tensor { dtype, values, certain, .. } = self.graph.tensors[sum].clone();
+            sum = self.graph.constant(dtype, &values);
+            self.graph.tensors[sum].certain = certain;
+        }
         self.graph.accumulated.insert(tensor, sum);
         Some(sum)
     }

@@ -7,6 +7,8 @@ mod captures;
 mod contract;
 mod higher;
 mod hooks;
+mod jets;
+mod leaves;
 mod order;
 mod paths;
 mod regions;
@@ -34,6 +36,8 @@ fn check<S: Strategy>(seed: u64, cases: u32, strategy: S, property: impl Fn(S::V
         cases: number("GRADPACT_CASES").map_or(cases, |cases| cases as u32),
         rng_seed: RngSeed::Fixed(number("GRADPACT_SEED").unwrap_or(seed)),
         failure_persistence: None,
+        // In milliseconds: a small case soon is better than the smallest late.
+        max_shrink_time: 20_000,
         ..Config::default()
     };
     if let Err(failure) = TestRunner::new(config).run(&strategy, property) {

@@ -1,6 +1,5 @@
 //! The strict policy: refused is exactly what would be converted to a dtype that nobody declared.
 
-use gradpact::error::GradientSender;
 use gradpact::{BackwardOptions, DynTensor, Error, Result, backward, grad};
 use gradpact_tests::lab::{Lab, Run};
 use gradpact_tests::program::{Pick, Program};
@@ -52,7 +51,8 @@ fn ended<E: Lab, R>(result: Result<R>, conversions: &[Conversion]) -> Result<Opt
             Ok(Some(result))
         }
         Err(Error::Gradient(mismatch)) => {
-            let (expected, got) = mismatch.dtype.map(|(e, g)| (e.to_string(), g.to_string())).unwrap_or_default();
+            let (expected, got) =
+                mismatch.dtype.map(|(e, g)| (e.to_string(), g.to_string())).unwrap_or_default();
             let sender = mismatch.sender.to_string();
             prop_assert_eq!(Some((sender, mismatch.receiver.clone(), expected, got)), told.clone());
             // Nobody has to read fields: the text says all of it.
