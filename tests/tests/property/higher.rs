@@ -4,17 +4,19 @@ use std::cell::Cell;
 
 use gradpact::{BackwardOptions, DynTensor, Result, grad};
 use gradpact_tests::lab::{Lab, Run, seen};
+use gradpact_tests::plan::{Hook, Region};
 use gradpact_tests::program::{Pick, Program};
 use gradpact_tests::reference::{Outcome, Reference};
 use proptest::collection::vec;
 use proptest::prelude::Strategy;
 use proptest::{prop_assert, prop_assert_eq};
 
-use crate::strategy::{pick, program_of};
+use crate::strategy::{hooks, narrowing, pick, program_of, regions};
 use crate::{Verdict, agrees, same_log};
 
-/// A program, and choices: what to differentiate with respect to, and which results to differentiate again.
-type Case = (Program, Vec<Pick>);
+/// A program, with hooks and in regions; and choices: what to differentiate with respect to, and which results to
+/// differentiate again.
+type Case = (Program, Vec<Region>, Vec<Hook>, Vec<Pick>);
 
 super::on_every_engine! {
     second_gradients_are_those_of_the_contract_at_every_tensor(41, 700, case(9)) => second;
@@ -22,7 +24,15 @@ super::on_every_engine! {
 }
 
 fn case(steps: usize) -> impl Strategy<Value = Case> {
-    (program_of(steps), vec(pick(), 3..=6))
+    let some = |number: u8| number == 0;
+    let around = (regions(narrowing()), hooks(), (0..3_u8).prop_map(some), (0..3_u8).prop_map(some));
+    (program_of(steps), around, vec(pick(), 3..=6)).prop_map(
+        |(program, (mut regions, mut hooks, in_regions, hooked), picks)| {
+            regions.truncate(if in_regions { 2 } else { 0 });
+            hooks.truncate(if hooked { 2 } else { 0 });
+            (program, regions, hooks, picks)
+        },
+    )
 }
 
 fn second<E: Lab>(case: &Case) -> Verdict {
@@ -47,8 +57,11 @@ struct Orders<'c, E: Lab> {
 }
 
 impl<'c, E: Lab> Orders<'c, E> {
-    fn new((program, picks): &'c Case) -> Result<Self> {
-        let (reference, run) = (Reference::new(program), Run::<E>::new(program)?);
+    fn new((program, regions, hooks, picks): &'c Case) -> Result<Self> {
+        let mut reference = Reference::inside(program, regions);
+        let run = Run::<E>::inside(program, regions)?;
+        reference.register(hooks);
+        run.register(hooks)?;
         let tracked = reference.tracked();
         let mut asked: Vec<usize> = (0..program.leaves.len()).filter(|leaf| tracked.contains(leaf)).collect();
         asked

@@ -145,6 +145,15 @@ pub(crate) fn hooks() -> impl Strategy<Value = Vec<Hook>> {
     vec(hook(), 1..=8)
 }
 
+/// Regions that keep narrower copies of saved tensors, among others that save them.
+pub(crate) fn narrowing() -> impl Strategy<Value = RegionKind> + Clone {
+    prop_oneof![
+        3 => float().prop_map(RegionKind::SaveIn),
+        1 => Just(RegionKind::Checkpoint),
+        1 => Just(RegionKind::Hooks),
+    ]
+}
+
 /// Some regions of these kinds.
 pub(crate) fn regions(kind: impl Strategy<Value = RegionKind> + Clone) -> impl Strategy<Value = Vec<Region>> {
     let region = (kind, 0..16_usize, 0..16_usize);
