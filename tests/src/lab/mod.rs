@@ -105,6 +105,8 @@ struct Shared {
     log: Mutex<Vec<Entry>>,
     /// How many backwards have begun.
     passes: AtomicUsize,
+    /// The compute dtype that each step's Function first ran in.
+    computed_in: Mutex<BTreeMap<usize, Option<DType>>>,
     /// How often each checkpoint ran.
     runs: Mutex<BTreeMap<Path, usize>>,
 }
@@ -144,6 +146,7 @@ impl<E: Lab> Run<E> {
             regions: regions.to_vec(),
             log: Mutex::default(),
             passes: AtomicUsize::new(0),
+            computed_in: Mutex::default(),
             runs: Mutex::default(),
         });
         let leaves = program.leaves.iter().map(leaf_of).collect::<Result<_>>()?;

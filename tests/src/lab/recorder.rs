@@ -1,7 +1,7 @@
 //! The Function of a custom step: does what the step says, and writes down what its backward was given.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use gradpact::{
     Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result, apply, autocast_dtype,
@@ -45,6 +45,15 @@ impl Recorder {
         let same = format!("{saved:?}") == format!("{:?}", noted.saved);
         let problem = || Error::custom(format!("saved {:?}, got back {saved:?}", noted.saved));
         if same { Ok(()) } else { Err(problem()) }
+    }
+
+    /// Whether a forward that is run again runs in the compute dtype that it first ran in.
+    fn check_region(&self) -> Result<()> {
+        let now = autocast_dtype();
+        let mut computed_in = self.shared.computed_in.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = *computed_in.entry(self.label.step).or_insert(now);
+        let problem = || Error::custom(format!("first run in {first:?}, run again in {now:?}"));
+        if self.label.inside.is_some() || first == now { Ok(()) } else { Err(problem()) }
     }
 
     /// A saved tensor as backward will see it.
@@ -102,6 +111,7 @@ impl<E: Lab> Function<E> for Recorder {
     }
 
     fn forward(&self, ctx: &mut Context<E>, inputs: &Inputs<'_, E>) -> Result<Outputs<E>> {
+        self.check_region()?;
         let custom = &self.custom;
         let outputs = 0..custom.outputs.len();
         if custom.declares {

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 
 use gradpact::{DType, GradDType, Source};
 
-use super::{Reference, Work};
+use super::{Reference, Tensor, Work};
 use crate::format::{narrowest_float_for, round};
 use crate::log::{Entry, Label, Who};
 use crate::plan::{HookKind, Life};
 use crate::program::Custom;
-
-use super::Tensor;
 
 /// A gradient that was converted to a dtype that nobody declared.
 #[derive(Clone, Debug)]
@@ -68,6 +66,11 @@ impl Reference<'_> {
     /// Sends the seeds of the program's roots to all leaves, where they accumulate.
     pub fn backward(&mut self, recorded: bool) -> Outcome {
         self.pass(self.roots.clone(), None, recorded)
+    }
+
+    /// The gradients of the program's roots with respect to `targets`.
+    pub fn asked(&mut self, targets: &[usize]) -> Outcome {
+        self.pass(self.roots.clone(), Some(targets.to_vec()), false)
     }
 
     /// The gradients of `roots`, with their seeds, with respect to `targets`.

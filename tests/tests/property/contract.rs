@@ -14,11 +14,11 @@ use crate::strategy::program;
 use crate::{Verdict, agrees, identical, leaf_grad, same_log, same_values};
 
 super::on_every_engine! {
-    every_tensor_shows_the_values_and_the_gradient_dtype_that_the_contract_gives_it(1, 1500, program()) => forward;
-    every_backward_receives_exactly_what_was_declared(2, 2500, program()) => received;
-    every_leaf_gets_the_gradient_that_the_contract_gives_it_bit_for_bit(3, 2500, program()) => leaves;
-    a_second_backward_through_a_retained_graph_doubles_every_gradient(4, 1500, program()) => twice;
-    recording_the_backward_changes_no_first_order_gradient(5, 1500, program()) => create_graph;
+    every_tensor_shows_the_values_and_the_gradient_dtype_that_the_contract_gives_it(1, 700, program()) => forward;
+    every_backward_receives_exactly_what_was_declared(2, 1200, program()) => received;
+    every_leaf_gets_the_gradient_that_the_contract_gives_it_bit_for_bit(3, 1000, program()) => leaves;
+    a_second_backward_through_a_retained_graph_doubles_every_gradient(4, 600, program()) => twice;
+    recording_the_backward_changes_no_first_order_gradient(5, 600, program()) => create_graph;
 }
 
 fn forward<E: Lab>(program: &Program) -> Verdict {

@@ -9,6 +9,7 @@ use gradpact_tests::program::{Pick, Program};
 use gradpact_tests::reference::{Outcome, Reference};
 use proptest::collection::vec;
 use proptest::prelude::Strategy;
+use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq};
 
 use crate::strategy::{hooks, narrowing, pick, program_of, regions};
@@ -42,6 +43,9 @@ fn second<E: Lab>(case: &Case) -> Verdict {
 fn third<E: Lab>(case: &Case) -> Verdict {
     Orders::<E>::new(case)?.compare(3)
 }
+
+/// The gradients of a backward, for each input: a tensor of the engine, and one of the reference.
+type Found<E> = Vec<Option<(DynTensor<E>, usize)>>;
 
 /// One program on an engine and on the reference, differentiated again and again.
 struct Orders<'c, E: Lab> {
@@ -77,10 +81,7 @@ impl<'c, E: Lab> Orders<'c, E> {
     }
 
     /// One backward on both, compared. Returns what the reference found, and the engine's gradients with the reference's.
-    fn pass(
-        &mut self,
-        last: bool,
-    ) -> Result<(Outcome, Vec<Option<(DynTensor<E>, usize)>>), proptest::test_runner::TestCaseError> {
+    fn pass(&mut self, last: bool) -> Result<(Outcome, Found<E>), TestCaseError> {
         let seeds = self.seeds.iter().map(|(seed, _)| seed.as_ref());
         let roots: Vec<_> = self.roots.iter().map(|(root, _)| root).zip(seeds).collect();
         let inputs: Vec<_> = self.inputs.iter().map(|(input, _)| input).collect();
@@ -140,8 +141,6 @@ impl<'c, E: Lab> Orders<'c, E> {
 fn the_reference_finds_and_settles_many_second_gradients() {
     let (certain, all, tried) = (Cell::new(0), Cell::new(0), Cell::new(0));
     crate::check(41, 500, case(9), |case| {
-        let mut orders = Orders::<gradpact_tests::toy::Toy>::new(&case)?;
-        orders.compare(1)?;
         tried.set(tried.get() + 1);
         let mut orders = Orders::<gradpact_tests::toy::Toy>::new(&case)?;
         let (_, pairs) = orders.pass(false)?;

@@ -10,7 +10,7 @@ use proptest::prelude::Strategy;
 use proptest::{prop_assert, prop_assert_eq};
 
 use crate::strategy::{hooks, pick, program};
-use crate::{Verdict, agrees, identical, same_log};
+use crate::{Verdict, agrees, identical, picked, same_log};
 
 super::on_every_engine! {
     hooks_run_in_order_on_declared_dtypes_and_replace_what_is_sent_on(51, 800, case()) => ordered;
@@ -53,13 +53,11 @@ fn asked<E: Lab>((program, hooks, picks): &Case) -> Verdict {
     let (mut reference, run) = (Reference::new(program), Run::<E>::new(program)?);
     reference.register(hooks);
     run.register(hooks)?;
-    let tracked = reference.tracked();
-    let picks = picks.iter().filter(|_| !tracked.is_empty());
-    let targets: Vec<_> = picks.map(|pick| tracked[pick.of(tracked.len())]).collect();
+    let targets = picked(&reference, picks);
     let inputs: Vec<_> = targets.iter().map(|&target| &run.variables[target]).collect();
     let got = grad(&run.roots(), &inputs, BackwardOptions::new().allow_unused())?;
     let ids: Vec<_> = targets.iter().map(|&target| reference.variable(target)).collect();
-    let outcome = reference.gradients(&reference.roots().to_vec(), &ids, false);
+    let outcome = reference.asked(&ids);
     same_log(&run.take_log(), &outcome.log)?;
     for (got, &id) in got.iter().zip(&ids) {
         let (got, expected) = (seen(got.as_ref())?, outcome.gradient(id).map(|grad| reference.tensor(grad)));

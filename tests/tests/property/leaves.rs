@@ -14,7 +14,7 @@ use proptest::prop_oneof;
 use proptest::{prop_assert, prop_assert_eq};
 
 use crate::strategy::{float, grad_dtype, pick, program_of, values};
-use crate::{Verdict, agrees};
+use crate::{Verdict, agrees, picked};
 
 super::on_every_engine! {
     leaves_keep_their_gradients_in_the_dtype_that_is_set_whatever_is_done_between_backwards(91, 900, case())
@@ -153,14 +153,12 @@ impl<E: Lab> History<'_, E> {
 
     /// Asks for gradients of some variables, which leaves no trace in the leaves.
     fn ask(&mut self, picks: &[Pick]) -> Verdict {
-        let tracked = self.reference.tracked();
-        let picks = picks.iter().filter(|_| !tracked.is_empty());
-        let asked: Vec<_> = picks.map(|pick| tracked[pick.of(tracked.len())]).collect();
+        let asked = picked(&self.reference, picks);
         let inputs: Vec<_> = asked.iter().map(|&variable| &self.run.variables[variable]).collect();
         let options = BackwardOptions::new().retain_graph().allow_unused();
         let got = grad(&self.run.roots(), &inputs, options)?;
         let ids: Vec<_> = asked.iter().map(|&variable| self.reference.variable(variable)).collect();
-        let outcome = self.reference.gradients(&self.reference.roots().to_vec(), &ids, false);
+        let outcome = self.reference.asked(&ids);
         for (got, &id) in got.iter().zip(&ids) {
             let expected = outcome.gradient(id).map(|grad| self.reference.tensor(grad));
             let got = seen(got.as_ref())?;

@@ -18,7 +18,8 @@ mod strict;
 use gradpact::{DType, DynTensor};
 use gradpact_tests::lab::{Lab, seen};
 use gradpact_tests::log::{Entry, Seen};
-use gradpact_tests::reference::Tensor;
+use gradpact_tests::program::Pick;
+use gradpact_tests::reference::{Reference, Tensor};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use proptest::{prop_assert, prop_assert_eq};
@@ -60,6 +61,13 @@ fn agrees(got: &Seen, expected: Option<&Tensor>) -> bool {
         }
         _ => false,
     }
+}
+
+/// The variables that a case asks the gradients of.
+fn picked(reference: &Reference<'_>, picks: &[Pick]) -> Vec<usize> {
+    let tracked = reference.tracked();
+    let picks = picks.iter().filter(|_| !tracked.is_empty());
+    picks.map(|pick| tracked[pick.of(tracked.len())]).collect()
 }
 
 /// Whether the same ones saw the same gradients, in the same order.

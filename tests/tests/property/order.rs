@@ -19,9 +19,9 @@ use crate::{SMALL, Verdict, identical, same_values};
 type Case = (GradDType, bool, Vec<(DType, f64)>, Vec<usize>);
 
 super::on_every_engine! {
-    a_small_gradient_is_the_exact_sum_rounded_once_in_whatever_order_consumers_were_made(31, 1500, case(small()))
+    a_small_gradient_is_the_exact_sum_rounded_once_in_whatever_order_consumers_were_made(31, 1000, case(small()))
         => exact_and_ordered;
-    where_any_dtype_is_taken_the_sum_has_the_widest_that_arrived_in_whatever_order(32, 1500, case(Just(GradDType::Any)))
+    where_any_dtype_is_taken_the_sum_has_the_widest_that_arrived_in_whatever_order(32, 1000, case(Just(GradDType::Any)))
         => exact_and_ordered;
 }
 

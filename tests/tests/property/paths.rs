@@ -10,7 +10,7 @@ use crate::strategy::exact_program;
 use crate::{Verdict, leaf_grad};
 
 super::on_every_engine! {
-    the_gradient_of_a_leaf_is_the_sum_over_all_paths(21, 2000, exact_program()) => sum_over_paths;
+    the_gradient_of_a_leaf_is_the_sum_over_all_paths(21, 1000, exact_program()) => sum_over_paths;
 }
 
 /// The largest integer up to which an `f64` counts exactly.

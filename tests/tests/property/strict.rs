@@ -8,7 +8,7 @@ use proptest::prop_assert_eq;
 use proptest::test_runner::TestCaseError;
 
 use crate::strategy::program_with_picks;
-use crate::{Verdict, leaf_grad};
+use crate::{Verdict, leaf_grad, picked};
 
 super::on_every_engine! {
     the_strict_policy_refuses_the_first_conversion_to_an_undeclared_dtype_by_name(71, 1000, program_with_picks())
@@ -82,13 +82,11 @@ fn all<E: Lab>((program, _): &(Program, Vec<Pick>)) -> Verdict {
 
 fn asked<E: Lab>((program, picks): &(Program, Vec<Pick>)) -> Verdict {
     let (mut reference, run) = (Reference::new(program), Run::<E>::new(program)?);
-    let tracked = reference.tracked();
-    let picks = picks.iter().filter(|_| !tracked.is_empty());
-    let targets: Vec<_> = picks.map(|pick| tracked[pick.of(tracked.len())]).collect();
+    let targets = picked(&reference, picks);
     let inputs: Vec<_> = targets.iter().map(|&target| &run.variables[target]).collect();
     let result = grad(&run.roots(), &inputs, BackwardOptions::new().allow_unused().strict());
     let ids: Vec<_> = targets.iter().map(|&target| reference.variable(target)).collect();
-    let outcome = reference.gradients(&reference.roots().to_vec(), &ids, false);
+    let outcome = reference.asked(&ids);
     ended::<E, _>(result, &outcome.conversions).map(drop)
 }
 
