@@ -158,7 +158,14 @@ impl Reference<'_> {
 
     /// Changes the contract of a leaf. What was computed from it keeps its own.
     pub fn set_contract(&mut self, leaf: usize, contract: (GradDType, Source)) {
-        self.tensors[self.variables[leaf]].contract = Some(contract);
+        let leaf = self.variables[leaf];
+        self.tensors[leaf].contract = Some(contract);
+        // A one that stands for a seed has the dtype that is expected when backward begins.
+        for position in 0..self.roots.len() {
+            if self.roots[position].0 == leaf && self.program.roots[position].seed.is_none() {
+                self.roots[position].1 = self.constant(self.tensors[leaf].zero_dtype(), &[1.0]);
+            }
+        }
     }
 
     /// Registers hooks.
