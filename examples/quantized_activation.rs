@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, reason = "a program that prints its results")]
 
 use gradpact::prelude::*;
+use gradpact::testing::Gradcheck;
 
 /// `round(x / step)` as an `i8`, saturating.
 #[autograd_function(out = i8, grad = f32)]
@@ -64,6 +65,9 @@ fn main() -> Result<()> {
     for (grad, expected) in grad.iter().zip([-0.5, 0.0, 1.0, 6.3, 0.0_f32]) {
         assert!((grad - expected).abs() < 1e-5, "expected {expected}, got {grad}");
     }
+    // The integers have no slope; what they stand for has one.
+    let unrounded = |x: &[&DynTensor]| x[0].mul_scalar(1.0 / step)?.clamp(-Quantize::LIMIT, Quantize::LIMIT);
+    println!("\n{}", Gradcheck::new().against(unrounded).check(Quantize { step }, &x)?);
     println!("\nthe gradient of an i8 tensor arrived in f32 and went straight through");
     Ok(())
 }

@@ -10,7 +10,9 @@
 
 use std::f64::consts::PI;
 
+use gradpact::optim::{Optimizer, Sgd};
 use gradpact::prelude::*;
+use gradpact::testing::Gradcheck;
 
 /// `x > 0`, with the surrogate gradient `G / (1 + (π·x)²)`.
 #[autograd_function(out = f16, grad = f32)]
@@ -49,6 +51,17 @@ fn surrogate_gradients() -> Result<()> {
     Ok(())
 }
 
+/// Compares the surrogate gradient with the slope of the arctangent that it is taken from: of a step there is none.
+fn check_surrogate() -> Result<()> {
+    let arctangent = |x: &[&DynTensor]| -> Result<DynTensor> {
+        let angles = x[0].to_f64_vec()?.iter().map(|x| (PI * x).atan() / PI).collect();
+        DynTensor::from_vec::<f64>(angles, x[0].shape())
+    };
+    let x = Tensor::<f16, f32>::from_vec([-1.0, 0.25, 0.5].map(f16::from_f32).to_vec(), [3])?;
+    println!("\n{}", Gradcheck::new().against(arctangent).check(Spike, &x)?);
+    Ok(())
+}
+
 /// How often a leaky integrate-and-fire neuron fires in `steps` steps of constant input `w`.
 fn firings(w: &Tensor<f32>, steps: usize) -> Result<Tensor<f32>> {
     let (mut potential, mut count) = (Tensor::<f32>::zeros([1])?, Tensor::<f32>::zeros([1])?);
@@ -66,12 +79,12 @@ fn firings(w: &Tensor<f32>, steps: usize) -> Result<Tensor<f32>> {
 fn learn_a_firing_rate() -> Result<()> {
     let (steps, target) = (20, 10.0);
     let mut w = Tensor::<f32>::from_vec(vec![0.1], [1])?.requiring_grad()?;
+    let mut optimizer = Optimizer::new(Sgd::new(1e-4))?;
     let before = firings(&w, steps)?.item()?;
     for _ in 0..200 {
         let miss = firings(&w, steps)?.add_scalar(-target)?;
         miss.mul(&miss)?.sum()?.backward()?;
-        let grad = w.grad().ok_or_else(|| Error::custom("no gradient came"))?;
-        w = no_grad(|| w.add(&grad.mul_scalar(-1e-4)?))?.detach().requiring_grad()?;
+        optimizer.step(&mut [&mut w])?;
     }
     let after = firings(&w, steps)?.item()?;
     println!("\nfirings in {steps} steps: {before} before, {after} after learning an input of {}", w.item()?);
@@ -81,5 +94,6 @@ fn learn_a_firing_rate() -> Result<()> {
 
 fn main() -> Result<()> {
     surrogate_gradients()?;
+    check_surrogate()?;
     learn_a_firing_rate()
 }

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use data::Digits;
+use gradpact::optim::{Optimizer, Sgd};
 use gradpact::prelude::*;
 use indicatif::{ProgressBar, ProgressStyle};
 use network::{Gradient, Network};
@@ -82,12 +83,14 @@ fn train(
 ) -> Result<Run> {
     let widths: Vec<usize> = std::iter::repeat_n(64, arguments.hidden + 1).chain([10]).collect();
     let mut network = Network::new(gradient, &widths, arguments.seed)?;
+    // A step of plain gradient descent is linear in the gradient: dividing its size undoes the loss scale.
+    let mut optimizer = Optimizer::new(Sgd::new(arguments.rate / loss_scale))?;
     let mut run = Run { gradient, loss_scale, epochs: Vec::new() };
     bar.set_message(run.name());
     for _ in 0..arguments.epochs {
         let loss = network.scores(&train.images)?.cross_entropy(&train.labels)?;
         loss.mul_scalar(loss_scale)?.backward()?;
-        network.descend(arguments.rate, loss_scale)?;
+        optimizer.step(&mut network.parameters())?;
         let (accuracy, zeros) = (accuracy(&network, test)?, network.zeros.take_share());
         run.epochs.push(Epoch { loss: loss.item()?, accuracy, zeros });
         bar.inc(1);
@@ -124,6 +127,7 @@ fn check(runs: &[Run]) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
+    network::check_layers()?;
     let digits = data::load()?;
     let style = ProgressStyle::with_template("{msg:<24} {wide_bar} {pos}/{len}  {eta} left")?;
     let bar = ProgressBar::new(4 * arguments.epochs as u64).with_style(style);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gradpact::Generator;
+use gradpact::optim::Parameter;
 use gradpact::prelude::*;
+use gradpact::testing::gradcheck;
 
 /// How many values the gradients that layers received had, and how many of these were exactly zero.
 #[derive(Debug, Default)]
@@ -96,6 +98,21 @@ dense_layer! {
     Undeclared, gradient f16
 }
 
+/// Compares the gradients of both layers with finite differences, hidden or not.
+pub(crate) fn check_layers() -> Result<()> {
+    let mut generator = Generator::new(0);
+    let mut random = |shape: [usize; 2]| Tensor::<f32>::randn(shape, &mut generator);
+    let (x, w, b) = (random([2, 3])?, random([3, 2])?, random([1, 2])?.reshape([2])?);
+    // Each in the types that the layer takes.
+    let (wide, narrow) = (x.cast::<f16>()?, Tensor::<f16>::from_dyn(x.as_dyn().cast(DType::F16)?)?);
+    for hidden in [true, false] {
+        let zeros = Arc::<Zeros>::default;
+        gradcheck(Declared { zeros: zeros(), hidden }, (&wide, &w, &b))?;
+        gradcheck(Undeclared { zeros: zeros(), hidden }, (&narrow, &w, &b))?;
+    }
+    Ok(())
+}
+
 /// Which layers a network is built of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gradient {
@@ -148,13 +165,8 @@ impl Network {
         }
     }
 
-    /// One step of gradient descent; the gradients are those of a loss multiplied by `loss_scale`.
-    pub(crate) fn descend(&mut self, rate: f64, loss_scale: f64) -> Result<()> {
-        for parameter in self.parameters.iter_mut().flatten() {
-            let grad = parameter.grad().ok_or_else(|| Error::custom("a parameter without a gradient"))?;
-            let step = grad.mul_scalar(-rate / loss_scale)?;
-            *parameter = no_grad(|| parameter.add(&step))?.detach().requiring_grad()?;
-        }
-        Ok(())
+    /// Weights and biases, for an optimizer.
+    pub(crate) fn parameters(&mut self) -> Vec<&mut dyn Parameter> {
+        self.parameters.iter_mut().flatten().map(|parameter| -> &mut dyn Parameter { parameter }).collect()
     }
 }

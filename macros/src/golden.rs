@@ -36,6 +36,16 @@ golden! {
     no_gradient: ("out = f64, grad = none") "struct Detach;";
     integer: ("out = i64") "struct ArgMax;";
     straight_through: ("out = i8, grad = f32") "struct FakeQuantize;";
+    strict: ("out = f16, grad = f32, policy = strict") "struct Exact;";
+    undeclared_cast: ("out = f16, policy = cast, materialize = true") "struct Rounded;";
+    optional_gradient: ("out = f16, materialize = false") "struct Sparse;";
+    optional_gradients: ("out = (f16, i64, T, bf16), grad = (f32, none, any, none), materialize = false")
+        "struct TopK<T: Element>(T);";
+    once: ("out = f16, once, grad = f32") "struct Kernel;";
+    all_keys: ("once, materialize = false, policy = strict, grad = f32, out = f16, crate = facade") "struct All;";
+    no_backward: ("out = f16, backward = none") "struct Sign;";
+    no_backward_of_several: ("out = (i64, f32, T), backward = none, crate = facade")
+        "#[cfg(unix)] struct Sort<'a, T: Element, const N: usize>(&'a [T; N]) where T: Copy;";
     crate_path: ("out = f16, grad = f32, crate = facade::gradpact,") "struct Renamed;";
     conditional: ("out = f16") "#[cfg(feature = \"gpu\")] #[cfg_attr(unix, cfg(test), repr(C))] #[deprecated] struct Gpu;";
     raw_identifier: ("out = f16") "struct r#type;";

@@ -9,18 +9,31 @@ pub(crate) enum Key {
     Out,
     /// The dtype in which each output's gradient arrives.
     Grad,
+    /// What a gradient of another dtype gets.
+    Policy,
+    /// Whether backward is given zeros for unused outputs.
+    Materialize,
+    /// Backward is not differentiable itself. A flag.
+    Once,
+    /// That there is no backward.
+    Backward,
     /// The path of the runtime, where it is not `::gradpact`.
     Crate,
 }
 
 impl Key {
     /// In the order in which messages list them.
-    const ALL: [Self; 3] = [Self::Out, Self::Grad, Self::Crate];
+    const ALL: [Self; 7] =
+        [Self::Out, Self::Grad, Self::Policy, Self::Materialize, Self::Once, Self::Backward, Self::Crate];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Out => "out",
             Self::Grad => "grad",
+            Self::Policy => "policy",
+            Self::Materialize => "materialize",
+            Self::Once => "once",
+            Self::Backward => "backward",
             Self::Crate => "crate",
         }
     }
@@ -30,8 +43,17 @@ impl Key {
         match self {
             Self::Out => "out = f16",
             Self::Grad => "grad = f32",
+            Self::Policy => "policy = strict",
+            Self::Materialize => "materialize = false",
+            Self::Once => "once",
+            Self::Backward => "backward = none",
             Self::Crate => "crate = facade::gradpact",
         }
+    }
+
+    /// Whether it stands alone, without a value.
+    pub(crate) fn is_flag(self) -> bool {
+        self == Self::Once
     }
 
     /// Words that mean this key and are too far from it for a guess by spelling.
@@ -43,6 +65,10 @@ impl Key {
             Self::Grad => {
                 &["gradient", "gradients", "grad_dtype", "gradient_dtype", "output_grad_dtype", "grad_output"]
             }
+            Self::Policy => &["cast_policy", "grad_policy", "mode", "conversion"],
+            Self::Materialize => &["materialize_grads", "set_materialize_grads", "materialise", "zeros"],
+            Self::Once => &["once_differentiable", "differentiable_once", "mark_once_differentiable"],
+            Self::Backward => &["differentiable", "derivative", "vjp"],
             Self::Crate => &["krate", "path", "runtime", "gradpact"],
         }
     }
@@ -72,7 +98,12 @@ mod tests {
     #[test]
     fn every_key_is_shown_in_use() {
         for key in Key::ALL {
-            assert!(key.example().starts_with(&format!("{} = ", key.name())));
+            let value = key.example().strip_prefix(key.name());
+            assert!(value.is_some_and(|value| if key.is_flag() {
+                value.is_empty()
+            } else {
+                value.starts_with(" = ")
+            }));
         }
     }
 
@@ -81,6 +112,9 @@ mod tests {
         assert_eq!(Key::guessed("output"), Some(Key::Out));
         assert_eq!(Key::guessed("Grads"), Some(Key::Grad));
         assert_eq!(Key::guessed("r#out"), Some(Key::Out));
+        assert_eq!(Key::guessed("polcy"), Some(Key::Policy));
+        assert_eq!(Key::guessed("materialise"), Some(Key::Materialize));
+        assert_eq!(Key::guessed("once_differentiable"), Some(Key::Once));
         assert_eq!(Key::guessed("momentum"), None);
     }
 }

@@ -20,7 +20,7 @@ use proc_macro2::TokenStream;
 
 use crate::check::Runtime;
 use crate::errors::Errors;
-use crate::parse::{Arguments, Target};
+use crate::parse::{Arguments, Slot, Target};
 
 /// Declares in which dtype each output of a Function is stored, and in which its gradient reaches `backward`.
 ///
@@ -39,6 +39,10 @@ use crate::parse::{Arguments, Target};
 /// |---|---|---|
 /// | `out` | a dtype, or a tuple of up to eight | storage dtype of each output; required |
 /// | `grad` | a floating dtype, `any`, `none`, or a tuple | the dtype in which backward receives that output's gradient |
+/// | `policy` | `cast` or `strict` | what a gradient of another dtype gets: a conversion (the default), or an error before backward runs |
+/// | `materialize` | `true` or `false` | what backward receives for an unused output: zeros (the default), or `None` |
+/// | `once` | none, it is a flag | backward is not differentiable itself: a second derivative through it is an error |
+/// | `backward` | `none` | there is no derivative; the formula is written in `impl ForwardOnly` |
 /// | `crate` | a path | where the runtime is found, if it is renamed or re-exported; otherwise `::gradpact` |
 ///
 /// Without `grad`, an output's gradient has the output's own dtype, and an integer output has none.
@@ -49,8 +53,31 @@ use crate::parse::{Arguments, Target};
 /// | `any` | the gradient as it comes |
 /// | `none` | nothing: the output is not differentiable |
 ///
+/// With `materialize = false` each of these gradients is an `Option`: `Option<Value<f32>>`, `Option<DynTensor>`, and still `()` for an
+/// output that is not differentiable.
+///
 /// A tuple has one word for each output, in their order: `out = (f16, i64), grad = (f32, none)`. As everywhere in Rust,
 /// `(f16,)` is a tuple of one and `(f16)` is not a tuple.
+///
+/// What a key has settled, forward cannot change: `ctx.set_policy` under `policy` is an error of `apply`, like the other
+/// declarations, and so is `ctx.mark_once_differentiable` under `once`. Without these keys both may be called, since no
+/// type depends on them.
+///
+/// # Functions without a derivative
+///
+/// ```text
+/// #[autograd_function(out = i64, backward = none)]
+/// struct ArgMax;
+///
+/// impl ForwardOnly for ArgMax {
+///     type Inputs = Tensor<f32>;
+///
+///     fn forward(&self, x: Value<f32>) -> Result<Value<i64>> { … }
+/// }
+/// ```
+///
+/// No output has a gradient: floating ones are `Tensor<f16, NoGrad>`. Asking for one is an error that names the Function. `grad`,
+/// `policy`, `materialize` and `once` have nothing to say here.
 ///
 /// # Dtypes
 ///
@@ -86,5 +113,6 @@ fn attribute(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = Arguments::parse(arguments, heard);
     let runtime = Runtime::check(&arguments.runtime, heard);
     let spec = check::check(&arguments, &target, errors);
-    expand::expand(&target, &runtime, spec)
+    let may_lack_backward = !matches!(arguments.backward, Slot::Absent);
+    expand::expand(&target, &runtime, spec, may_lack_backward)
 }

@@ -5,7 +5,7 @@ mod list;
 mod target;
 mod tokens;
 
-pub(crate) use arguments::{Arguments, Slot};
+pub(crate) use arguments::{Arguments, Slot, Value};
 pub(crate) use list::List;
 pub(crate) use target::{Subject, Target};
 pub(crate) use tokens::{flat, text};

@@ -5,8 +5,24 @@ use proc_macro2::TokenStream;
 use crate::attribute;
 
 /// Words and signs that mean something to the attribute, and some that do not.
-const TOKENS: [&str; 13] =
-    ["out", "grad", "crate", "f16", "i64", "any", "T", "=", ",", "::", "\"f16\"", "(f16, f32)", "<"];
+const TOKENS: [&str; 16] = [
+    "out",
+    "grad",
+    "once",
+    "backward",
+    "crate",
+    "f16",
+    "i64",
+    "any",
+    "none",
+    "T",
+    "=",
+    ",",
+    "::",
+    "\"f16\"",
+    "(f16, f32)",
+    "<",
+];
 
 /// Every sequence of up to `length` tokens.
 fn sequences(length: u32) -> impl Iterator<Item = String> {

@@ -10,8 +10,36 @@ pub(crate) struct Spec {
     pub(crate) outputs: Vec<Output>,
     /// Whether they were written as a tuple; one output may be.
     pub(crate) is_tuple: bool,
+    pub(crate) backward: Backward,
+}
+
+/// What is said of backward.
+pub(crate) enum Backward {
+    /// It is written in `impl Op`.
+    Written(Terms),
+    /// There is none, and so no output has a gradient.
+    None,
+}
+
+/// Under which terms backward receives gradients and returns them.
+pub(crate) struct Terms {
     /// Whether gradient dtypes were written, as opposed to following from the outputs.
     pub(crate) declared: bool,
+    /// What a gradient of another dtype gets, if that was written.
+    pub(crate) policy: Option<Policy>,
+    /// Whether an unused output's gradient is zeros, as opposed to missing.
+    pub(crate) materialize: bool,
+    /// Whether what it returns cannot be differentiated again.
+    pub(crate) once: bool,
+}
+
+/// What a gradient of another dtype gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// It is converted.
+    Cast,
+    /// It is refused.
+    Strict,
 }
 
 /// One output's part of it.
@@ -43,6 +71,20 @@ pub(crate) enum Gradient {
 }
 
 impl Output {
+    /// Whether it is differentiable. A type parameter is floating.
+    pub(crate) fn has_gradient(&self) -> bool {
+        matches!(self.gradient, Gradient::Any(_)) || self.has_gradient_dtype()
+    }
+
+    /// Whether its gradient arrives in one dtype.
+    pub(crate) fn has_gradient_dtype(&self) -> bool {
+        match &self.gradient {
+            Gradient::Own => !self.dtype.is_integer(),
+            Gradient::Exactly(_) => true,
+            Gradient::Any(_) | Gradient::Never(_) => false,
+        }
+    }
+
     /// The type parameters that it names.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &Ident> {
         let gradient = match &self.gradient {

@@ -3,6 +3,8 @@
 // Lets expansions say `::gradpact` inside this crate too.
 extern crate self as gradpact;
 
+#[cfg(feature = "audit")]
+pub mod audit;
 pub mod autograd;
 pub mod contract;
 #[cfg(feature = "cpu")]
@@ -12,8 +14,13 @@ pub mod engine;
 pub mod error;
 pub mod function;
 mod list;
+mod observe;
+#[cfg(feature = "cpu")]
+pub mod optim;
 pub mod prelude;
 pub mod shape;
+#[cfg(feature = "cpu")]
+pub mod testing;
 pub mod typed;
 
 #[doc(hidden)]
@@ -35,6 +42,6 @@ pub use gradpact_macros::autograd_function;
 pub use list::List;
 pub use shape::Shape;
 pub use typed::{
-    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, GradType, Join, NoGrad, Op, Over, Tensor, Untracked,
-    Value,
+    AnyGrad, Apply, CastOver, Contract, FitsIn, Float, ForwardOnly, GradType, Join, NoGrad, Op, Over, Tensor,
+    Untracked, Value,
 };

@@ -6,11 +6,11 @@
 use gradpact_tests::compiler;
 
 /// Answered by the attribute alone.
-const BY_THE_ATTRIBUTE: [&str; 4] = ["arguments", "counts", "dtypes", "wrong_item"];
+const BY_THE_ATTRIBUTE: [&str; 5] = ["arguments", "counts", "dtypes", "keys", "wrong_item"];
 
 /// Answered by the compiler, with the names and notes of the runtime's traits.
-const BY_THE_COMPILER: [&str; 5] =
-    ["chaining", "missing_attribute", "missing_bound", "missing_impl", "signatures"];
+const BY_THE_COMPILER: [&str; 6] =
+    ["chaining", "forward_only", "missing_attribute", "missing_bound", "missing_impl", "signatures"];
 
 #[test]
 fn every_mistake_has_its_answer() {

@@ -1,15 +1,38 @@
 //! What an output becomes: a tensor type in the contract, a slot in the declaration that `forward` makes.
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::{WherePredicate, parse_quote};
 
 use crate::check::Runtime;
-use crate::spec::{Element, Gradient, Output, Spec};
+use crate::spec::{Backward, Element, Gradient, Output, Policy, Spec, Terms};
 
 /// The type of all outputs.
 pub(super) fn types(spec: &Spec, runtime: &Runtime, engine: &Ident) -> TokenStream {
-    let mut types = spec.outputs.iter().map(|output| tensor(output, runtime, engine));
+    listed(spec, |output| tensor(output, runtime, engine))
+}
+
+/// The type of all outputs as backward sees them, where that is not the same.
+pub(super) fn received(spec: &Spec, runtime: &Runtime, engine: &Ident) -> Option<TokenStream> {
+    let Backward::Written(Terms { materialize: false, .. }) = &spec.backward else { return None };
+    let at_call = runtime.at(Span::call_site());
+    Some(listed(spec, |output| {
+        let tensor = tensor(output, runtime, engine);
+        if output.has_gradient() { quote!(#at_call::__private::Option<#tensor>) } else { tensor }
+    }))
+}
+
+/// The marker of whether there is a backward.
+pub(super) fn backward(spec: &Spec) -> Ident {
+    match &spec.backward {
+        Backward::Written(_) => format_ident!("Written"),
+        Backward::None => format_ident!("NoBackward"),
+    }
+}
+
+/// One type for each output, as a tuple if the outputs were written as one.
+fn listed(spec: &Spec, of: impl Fn(&Output) -> TokenStream) -> TokenStream {
+    let mut types = spec.outputs.iter().map(of);
     if !spec.is_tuple {
         return types.next().unwrap_or_default();
     }
@@ -29,25 +52,39 @@ pub(super) fn bounds(spec: &Spec, runtime: &Runtime) -> Vec<WherePredicate> {
     parameters.map(|name| parse_quote!(#name: #runtime::__private::Element)).collect()
 }
 
-/// What `forward` declares before anything else: nothing, where `grad` was not written.
+/// What `forward` declares before anything else: what was written, and no more.
 pub(super) fn declaration(spec: &Spec, runtime: &Runtime) -> TokenStream {
-    if !spec.declared {
-        return TokenStream::new();
-    }
     let runtime = runtime.at(Span::call_site());
-    let slots = spec.outputs.iter().map(|output| slot(output, &runtime));
-    let never =
-        spec.outputs.iter().enumerate().filter(|(_, output)| matches!(output.gradient, Gradient::Never(_)));
-    let never: Vec<Literal> = never.map(|(index, _)| Literal::usize_unsuffixed(index)).collect();
-    let mark = (!never.is_empty()).then(|| {
+    let context = quote!(<#runtime::__private::Context<_>>);
+    let Backward::Written(terms) = &spec.backward else { return mark(spec, |_| true, &context) };
+    let dtypes = terms.declared.then(|| {
+        let slots = spec.outputs.iter().map(|output| slot(output, &runtime));
+        let mark = mark(spec, |output| matches!(output.gradient, Gradient::Never(_)), &context);
         quote! {
-            <#runtime::__private::Context<_>>::mark_non_differentiable(__ctx, &[#(#never),*]);
+            #context::set_output_grad_dtype(__ctx, &[#(#slots),*])?;
+            #mark
         }
     });
-    quote! {
-        <#runtime::__private::Context<_>>::set_output_grad_dtype(__ctx, &[#(#slots),*])?;
-        #mark
+    let policy = terms.policy.map(|policy| {
+        let variant = match policy {
+            Policy::Cast => format_ident!("Cast"),
+            Policy::Strict => format_ident!("Strict"),
+        };
+        quote!(#context::set_policy(__ctx, #runtime::__private::Policy::#variant);)
+    });
+    let materialize = (!terms.materialize).then(|| quote!(#context::set_materialize_grads(__ctx, false);));
+    let once = terms.once.then(|| quote!(#context::mark_once_differentiable(__ctx);));
+    quote!(#dtypes #policy #materialize #once)
+}
+
+/// The call that marks some outputs as having no gradient, if there are any.
+fn mark(spec: &Spec, is_marked: impl Fn(&Output) -> bool, context: &TokenStream) -> TokenStream {
+    let marked = spec.outputs.iter().enumerate().filter(|(_, output)| is_marked(output));
+    let marked: Vec<Literal> = marked.map(|(index, _)| Literal::usize_unsuffixed(index)).collect();
+    if marked.is_empty() {
+        return TokenStream::new();
     }
+    quote!(#context::mark_non_differentiable(__ctx, &[#(#marked),*]);)
 }
 
 /// `Tensor<D, G, E>`, blamed on the type parameters among `D` and `G` where the compiler objects to it.

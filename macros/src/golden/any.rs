@@ -7,6 +7,8 @@ impl ::gradpact::__private::Contract for PassThrough {
         ::gradpact::__private::AnyGrad,
         __E,
     >;
+    type Received<__E: ::gradpact::__private::Engine> = Self::Outputs<__E>;
+    type Backward = ::gradpact::__private::Written;
     fn record<__E: ::gradpact::__private::Engine>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E>,

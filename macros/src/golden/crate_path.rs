@@ -7,6 +7,8 @@ impl facade::gradpact::__private::Contract for Renamed {
         facade::gradpact::__private::f32,
         __E,
     >;
+    type Received<__E: facade::gradpact::__private::Engine> = Self::Outputs<__E>;
+    type Backward = facade::gradpact::__private::Written;
     fn record<__E: facade::gradpact::__private::Engine>(
         self,
         __inputs: &facade::gradpact::__private::GivenInputs<'_, __E>,

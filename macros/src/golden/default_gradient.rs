@@ -9,6 +9,8 @@ impl ::gradpact::__private::Contract for Scale {
         ::gradpact::__private::bf16,
         __E,
     >;
+    type Received<__E: ::gradpact::__private::Engine> = Self::Outputs<__E>;
+    type Backward = ::gradpact::__private::Written;
     fn record<__E: ::gradpact::__private::Engine>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E>,

@@ -7,6 +7,8 @@ impl ::gradpact::__private::Contract for ArgMax {
         ::gradpact::__private::i64,
         __E,
     >;
+    type Received<__E: ::gradpact::__private::Engine> = Self::Outputs<__E>;
+    type Backward = ::gradpact::__private::Written;
     fn record<__E: ::gradpact::__private::Engine>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E>,

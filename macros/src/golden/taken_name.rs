@@ -15,6 +15,8 @@ where
         ::gradpact::__private::NoGrad,
         __E__,
     >;
+    type Received<__E__: ::gradpact::__private::Engine> = Self::Outputs<__E__>;
+    type Backward = ::gradpact::__private::Written;
     fn record<__E__: ::gradpact::__private::Engine>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E__>,

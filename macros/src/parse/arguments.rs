@@ -1,4 +1,4 @@
-//! Reads `key = value` pairs. One that cannot be read is reported and passed over; the others are still read.
+//! Reads `key = value` pairs and flags. One that cannot be read is reported and passed over; the others are still read.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 
@@ -12,6 +12,10 @@ use crate::key::Key;
 pub(crate) struct Arguments {
     pub(crate) out: Slot,
     pub(crate) grad: Slot,
+    pub(crate) policy: Slot,
+    pub(crate) materialize: Slot,
+    pub(crate) once: Slot,
+    pub(crate) backward: Slot,
     pub(crate) runtime: Slot,
     /// Whether nothing was written at all.
     pub(crate) empty: bool,
@@ -28,7 +32,7 @@ pub(crate) enum Slot {
     Given(Value),
 }
 
-/// The tokens after a key, at least one of them.
+/// The tokens after a key: at least one of them, and none after a flag.
 pub(crate) struct Value {
     pub(crate) key: Ident,
     pub(crate) tokens: Vec<TokenTree>,
@@ -60,6 +64,7 @@ impl Arguments {
             return self.keyless(tokens, errors);
         };
         match rest {
+            _ if Key::named(&key.to_string()).is_some_and(Key::is_flag) => self.flag(key, rest, errors),
             [] if Key::named(&key.to_string()).is_none() => self.keyless(tokens, errors),
             [] => self.valueless(key, errors),
             _ if starts_with_equals(rest) => self.assign(key, &rest[1..], errors),
@@ -81,15 +86,37 @@ impl Arguments {
             return self.valueless(key, errors);
         }
         let slot = self.slot(meant);
+        if meant.is_flag() {
+            return slot.break_if_absent();
+        }
         match slot {
             Slot::Given(_) if known.is_some() => {
-                errors.at(key, format!("duplicate key `{word}`: keep one of the two"));
+                errors.at(key, duplicate(&word));
             }
             Slot::Given(_) => {}
             Slot::Absent | Slot::Broken if value.is_empty() => *slot = Slot::Broken,
             Slot::Absent | Slot::Broken => {
                 *slot = Slot::Given(Value { key: key.clone(), tokens: value.to_vec() });
             }
+        }
+    }
+
+    /// `once`, after which nothing may follow.
+    fn flag(&mut self, key: &Ident, rest: &[TokenTree], errors: &mut Errors) {
+        let Some(named) = Key::named(&key.to_string()) else { return };
+        let slot = self.slot(named);
+        if !rest.is_empty() {
+            let is_off = rest.last().is_some_and(|last| last.to_string() == "false");
+            let instead = if is_off { "leave it out" } else { "write it alone" };
+            errors.at(
+                rest.iter().cloned().collect::<TokenStream>(),
+                format!("`{key}` is a flag, without a value: {instead}"),
+            );
+            slot.break_if_absent();
+        } else if matches!(slot, Slot::Given(_)) {
+            errors.at(key, duplicate(&key.to_string()));
+        } else {
+            *slot = Slot::Given(Value { key: key.clone(), tokens: Vec::new() });
         }
     }
 
@@ -107,6 +134,12 @@ impl Arguments {
         let word = shown.trim_matches('"').rsplit([':', '.']).next().unwrap_or_default();
         let dtype = Dtype::guessed(word).map(|dtype| dtype.name.to_owned());
         if matches!(tokens, [TokenTree::Ident(_)]) && dtype.is_none() {
+            if matches!(&*shown, "strict" | "cast") {
+                return errors.at(blamed, format!("a value needs a key: write `policy = {shown}`"));
+            }
+            if let Some(meant) = Key::guessed(&shown) {
+                self.slot(meant).break_if_absent();
+            }
             return errors.at(blamed, unknown_key(&shown));
         }
         let key = match (&self.out, &self.grad) {
@@ -145,6 +178,10 @@ impl Arguments {
         match key {
             Key::Out => &mut self.out,
             Key::Grad => &mut self.grad,
+            Key::Policy => &mut self.policy,
+            Key::Materialize => &mut self.materialize,
+            Key::Once => &mut self.once,
+            Key::Backward => &mut self.backward,
             Key::Crate => &mut self.runtime,
         }
     }
@@ -158,21 +195,28 @@ impl Slot {
     }
 }
 
+fn duplicate(word: &str) -> String {
+    format!("duplicate key `{word}`: keep one of the two")
+}
+
 fn unknown_key(word: &str) -> String {
-    let keys = Key::listed();
     match Key::guessed(word) {
-        Some(key) => format!("unknown key `{word}`: write `{}` (the keys are {keys})", key.name()),
-        None => format!("unknown key `{word}`: the keys are {keys}"),
+        Some(key) => format!("unknown key `{word}`: write `{}`", key.name()),
+        None => format!("unknown key `{word}`: the keys are {}", Key::listed()),
     }
 }
 
-/// Where in an entry a second `key =` begins.
+/// Where in an entry a second `key =` begins, or a flag stands behind a complete value.
 fn next_key(tokens: &[TokenTree]) -> Option<usize> {
     let is_key = |token: &TokenTree| {
         let word = token.to_string();
         matches!(token, TokenTree::Ident(_)) && Dtype::named(&word).is_none() && Key::guessed(&word).is_some()
     };
-    (1..tokens.len()).find(|&i| is_key(&tokens[i]) && starts_with_equals(&tokens[i + 1..]))
+    let is_flag = |i: usize| {
+        let after_a_value = !matches!(tokens[i - 1], TokenTree::Punct(_));
+        after_a_value && Key::named(&tokens[i].to_string()).is_some_and(Key::is_flag)
+    };
+    (1..tokens.len()).find(|&i| (is_key(&tokens[i]) && starts_with_equals(&tokens[i + 1..])) || is_flag(i))
 }
 
 /// Whether what follows a word makes it a path: `half::f16`, `torch.float16`.

@@ -111,13 +111,14 @@ fn definition(input: ParseStream<'_>) -> syn::Result<Header> {
     Ok(Header { attributes, name: name.unraw().to_string(), self_type, generics })
 }
 
-/// `impl Op for X`: the attribute was meant for `X`.
+/// `impl Op for X` or `impl ForwardOnly for X`: the attribute was meant for `X`.
 fn op_impl(input: ParseStream<'_>) -> syn::Result<Header> {
     let attributes = input.call(Attribute::parse_outer)?;
     input.parse::<Token![impl]>()?;
     let mut generics: Generics = input.parse()?;
     let implemented: Path = input.parse()?;
-    if implemented.segments.last().is_none_or(|segment| segment.ident != "Op") {
+    let is_formulas = |segment: &syn::PathSegment| segment.ident == "Op" || segment.ident == "ForwardOnly";
+    if !implemented.segments.last().is_some_and(is_formulas) {
         return Err(input.error("another trait"));
     }
     input.parse::<Token![for]>()?;

@@ -27,6 +27,14 @@ impl<E: Engine> AccumulateGrad<E> {
         Node::record(Self { array: array.clone(), grad: GradCell::new() }, smallvec![], smallvec![metadata])
     }
 
+    /// The sink of a leaf that takes the place of the one at `before`, whose contract and hooks it keeps.
+    pub(super) fn following(before: &NodeRef<E>, array: &E::Array) -> NodeRef<E> {
+        let contract = before.inputs()[0].contract();
+        let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
+        let step = Self { array: array.clone(), grad: GradCell::new() };
+        Node::with_hooks(step, smallvec![], smallvec![metadata], before.shared_hooks())
+    }
+
     /// The gradient so far.
     pub(crate) fn grad(&self) -> Option<DynTensor<E>> {
         self.grad.get()
@@ -39,26 +47,25 @@ impl<E: Engine> AccumulateGrad<E> {
 
     /// Replaces the gradient by one that has the shape and the dtype that are expected of it.
     pub(crate) fn assign_grad(&self, metadata: &InputMetadata, grad: &DynTensor<E>) -> Result<()> {
-        let contract = GradContract { policy: Policy::Strict, ..metadata.contract() };
-        match admit(metadata.shape(), contract, grad.shape(), grad.dtype()) {
-            Ok(_) => {
-                self.set_grad(Some(grad.clone()));
-                Ok(())
-            }
-            Err(refusal) => Err(refused(Sender::Assigned, metadata, "a leaf".to_owned(), grad, refusal)),
-        }
+        let check = || {
+            let contract = GradContract { policy: Policy::Strict, ..metadata.contract() };
+            admit(metadata.shape(), contract, grad.shape(), grad.dtype())
+        };
+        let refuse = |refusal| refused(Sender::Assigned, metadata, "a leaf".to_owned(), grad, refusal);
+        self.grad.set_checked(grad.clone(), check).map_err(refuse)
     }
 
     /// Changes in which dtype gradients are kept from now on; `.grad` must have it already, if there is one.
     pub(crate) fn set_grad_dtype(&self, metadata: &InputMetadata, contract: GradContract) -> Result<()> {
-        self.grad.checked(|grad| {
+        self.grad.changing(|grad| {
             if let (Some(requested), Some(grad)) = (contract.grad_dtype.dtype(), grad)
                 && grad.dtype() != requested
             {
                 return Err(Error::GradPresent { requested, present: grad.dtype() });
             }
+            let before = metadata.contract();
             metadata.set_contract(contract);
-            Ok(())
+            Ok(before.grad_dtype != contract.grad_dtype)
         })
     }
 }
@@ -75,9 +82,8 @@ impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
     }
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-        let grad_dtype = call.node.inputs()[0].contract().grad_dtype;
         for grad in grads.into_iter().flatten() {
-            self.grad.add(&grad, grad_dtype)?;
+            self.grad.add(&grad, || call.node.inputs()[0].contract().grad_dtype)?;
             if let Some(hooks) = call.node.existing_hooks() {
                 let edge = Edge::new(NodeRef::clone(call.node), 0);
                 hooks.run_leaf(&DynTensor::with_origin(self.array.clone(), Origin::Edge(edge)))?;

@@ -48,7 +48,8 @@ impl Drop for Running {
 
 /// Runs `body`; every node of engine `E` that this thread creates in it is shown to `hook`, once, when it is complete.
 ///
-/// Scopes nest, the outermost hook first. Leaves are nodes too, and so are nodes of a backward with `create_graph`. An
+/// Scopes nest, the outermost hook first. Leaves are nodes too, and so are nodes of a backward with `create_graph`; the leaf
+/// that an optimizer puts in the place of another is not shown again, since it has that one's hooks and metadata. An
 /// error of the hook is an error of the operation that created the node, which is then not recorded. A hook that creates
 /// a node itself gets an error.
 ///

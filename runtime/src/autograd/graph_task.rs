@@ -14,6 +14,7 @@ use super::tensor::{DynTensor, Gradients};
 use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
+use crate::observe::{self, Scene};
 
 /// The nodes that a call has to visit, when it is asked for the gradients of certain tensors only.
 #[derive(Default)]
@@ -77,6 +78,8 @@ pub(super) struct GraphTask<'g, E: Engine> {
     pending: BTreeMap<u64, Pending<'g, E>>,
     retain_graph: bool,
     policy: Policy,
+    /// The number of this call, if it is observed.
+    observed: Option<u64>,
     needed: Option<Needed>,
     captured: Vec<Option<DynTensor<E>>>,
     /// Inputs of nodes whose gradient was wanted for a target, while backward returned `None`.
@@ -98,6 +101,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             pending: BTreeMap::new(),
             retain_graph,
             policy,
+            observed: observe::observed_call(),
             needed: None,
             captured: Vec::new(),
             withheld: Vec::new(),
@@ -111,7 +115,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits a seed to a root.
     pub(super) fn seed(&mut self, root: &'g Edge<E>, seed: DynTensor<E>) -> Result<()> {
-        let seed = admit_gradient(self.policy, Sender::Seed, root, seed)?;
+        let seed = admit_gradient(self.policy, Sender::Seed, root, seed, self.observed)?;
         if self.wants(root) { self.send(root, seed) } else { Ok(()) }
     }
 
@@ -144,7 +148,10 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     pub(super) fn run(mut self) -> Result<Answers<'g, E>> {
         while let Some((sequence_nr, Pending { node, sums })) = self.pending.pop_last() {
             let mut grads = Gradients::new();
-            for (sum, metadata) in sums.into_iter().zip(node.inputs()) {
+            for (position, (sum, metadata)) in (0..).zip(sums.into_iter().zip(node.inputs())) {
+                let _scene = self
+                    .observed
+                    .and_then(|call| observe::enter(|| Scene::Sum { node: node.info(), position, call }));
                 grads.push(sum.deliver(metadata.contract().grad_dtype)?);
             }
             if let Some(hooks) = node.existing_hooks() {
@@ -183,7 +190,13 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         }
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
         let call = BackwardCall { node, retain_graph: self.retain_graph, needed: self.needed.as_ref() };
+        let scene = self.observed.and_then(|call| {
+            let (function, is_built_in) = (node.name().to_owned(), !node.step().is_user_code());
+            let (phase, backward) = (Phase::Backward, || Some((node.info(), call)));
+            observe::enter(|| Scene::Function { function, is_built_in, phase, backward: backward() })
+        });
         let returned = run_step(node, &call, grads)?;
+        drop(scene);
         let mut admitted = self.admit(node, checked_count(node, returned)?)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
             guarded(node.name(), || hooks.run_after(node, &mut admitted, &grad_outputs))?;
@@ -208,7 +221,8 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         let admit =
             |(position, (grad, origin)): (usize, (Option<DynTensor<E>>, &Origin<E>))| match (grad, origin) {
                 (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
-                    admit_gradient(self.policy, Sender::Node(node, position), edge, grad).map(Some)
+                    let sender = Sender::Node(node, position);
+                    admit_gradient(self.policy, sender, edge, grad, self.observed).map(Some)
                 }
                 (Some(_), Origin::Absent) => {
                     Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))

@@ -138,7 +138,7 @@ impl<E: Engine> NodeHooks<E> {
                 }
             }
             if let Some(kept) = self.retained[input].get() {
-                kept.add(grad, node.inputs()[input].contract().grad_dtype)?;
+                kept.add(grad, || node.inputs()[input].contract().grad_dtype)?;
             }
         }
         Ok(())

@@ -11,11 +11,13 @@ use super::accumulate_grad::AccumulateGrad;
 use super::creation_hook;
 use super::edge::{Edge, Origin};
 use super::hooks::NodeHooks;
+use super::label;
 use super::metadata::InputMetadata;
 use super::saved::SavedInfo;
 use super::tensor::Gradients;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::observe::NodeInfo;
 
 /// A shared node.
 pub type NodeRef<E> = Arc<Node<E>>;
@@ -90,7 +92,8 @@ pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
     next_edges: SmallVec<[Origin<E>; 2]>,
     inputs: SmallVec<[InputMetadata; 1]>,
     // Made when the first hook is registered: a node without hooks pays one empty pointer.
-    hooks: OnceLock<Box<NodeHooks<E>>>,
+    // Shared by the leaves that a parameter was before and after a step.
+    hooks: OnceLock<Arc<NodeHooks<E>>>,
     step: S,
 }
 
@@ -104,11 +107,21 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
         next_edges: SmallVec<[Origin<E>; 2]>,
         inputs: SmallVec<[InputMetadata; 1]>,
     ) -> Result<NodeRef<E>> {
-        let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
-        let node: NodeRef<E> =
-            Arc::new(Self { sequence_nr, next_edges, inputs, hooks: OnceLock::new(), step });
+        let node = Self::with_hooks(step, next_edges, inputs, OnceLock::new());
+        label::attach(&node);
         creation_hook::announce(&node)?;
         Ok(node)
+    }
+
+    /// A node that has hooks from the start, and is shown to no creation hook: it takes the place of one that was.
+    pub(super) fn with_hooks(
+        step: S,
+        next_edges: SmallVec<[Origin<E>; 2]>,
+        inputs: SmallVec<[InputMetadata; 1]>,
+        hooks: OnceLock<Arc<NodeHooks<E>>>,
+    ) -> NodeRef<E> {
+        let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { sequence_nr, next_edges, inputs, hooks, step })
     }
 }
 
@@ -150,7 +163,12 @@ impl<E: Engine> Node<E> {
     }
 
     pub(super) fn hooks(&self) -> &NodeHooks<E> {
-        self.hooks.get_or_init(|| Box::new(NodeHooks::new(self.inputs.len())))
+        self.hooks.get_or_init(|| Arc::new(NodeHooks::new(self.inputs.len())))
+    }
+
+    /// What users have attached so far, to be shared with another node; empty if that is nothing.
+    pub(super) fn shared_hooks(&self) -> OnceLock<Arc<NodeHooks<E>>> {
+        self.hooks.clone()
     }
 
     pub(super) fn existing_hooks(&self) -> Option<&NodeHooks<E>> {
@@ -159,6 +177,17 @@ impl<E: Engine> Node<E> {
 
     pub(super) fn step(&self) -> &dyn BackwardStep<E> {
         &self.step
+    }
+
+    /// What an observer is told of it.
+    pub(super) fn info(&self) -> NodeInfo {
+        NodeInfo {
+            function: self.name(),
+            sequence_nr: self.sequence_nr,
+            label: self.label(),
+            is_leaf: self.step.as_leaf().is_some(),
+            is_user_code: self.step.is_user_code(),
+        }
     }
 
     /// "output 0 of `Silu`", or "a leaf".

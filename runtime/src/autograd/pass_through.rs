@@ -9,9 +9,10 @@ use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, GradDType};
-use crate::dtype::DType;
+use crate::dtype::{Census, DType};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
+use crate::observe;
 
 /// A step that gives each input the gradient of the output as it came: admission does the converting.
 struct PassThrough {
@@ -94,8 +95,25 @@ impl<E: Engine> DynTensor<E> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        let array = self.array().cast(dtype)?;
-        if !dtype.is_float() && self.requires_grad() && grad_mode::current() != GradMode::InForward {
+        if !observe::is_active() {
+            return self.converted(self.array().cast(dtype)?);
+        }
+        let (array, census) = self.array().cast_counting(dtype)?;
+        observe::converted(self.dtype(), dtype, census);
+        self.converted(array)
+    }
+
+    /// [`cast`](Self::cast), told of by its caller; in its own dtype what the values are.
+    pub(super) fn cast_counting(&self, dtype: DType) -> Result<(Self, Option<Census>)> {
+        let (array, census) = self.array().cast_counting(dtype)?;
+        let converted = if dtype == self.dtype() { self.clone() } else { self.converted(array)? };
+        Ok((converted, census))
+    }
+
+    /// `array`, which has these values in another dtype, with the conversion recorded.
+    fn converted(&self, array: E::Array) -> Result<Self> {
+        let in_forward = grad_mode::current() == GradMode::InForward;
+        if !array.dtype().is_float() && self.requires_grad() && !in_forward {
             // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function. Inside the
             // forward of one this may be the output that it declares.
             return Ok(Self::with_origin(
@@ -144,18 +162,20 @@ impl<E: Engine> DynTensor<E> {
     }
 }
 
-/// A step that gradients must not reach; see [`saved_intermediate`].
-struct Unknown {
+/// A step that gradients must not reach: see [`saved_intermediate`] and [`differentiable_once`].
+struct DeadEnd {
+    name: &'static str,
     function: &'static str,
+    error: fn(String) -> Error,
 }
 
-impl<E: Engine> BackwardStep<E> for Unknown {
+impl<E: Engine> BackwardStep<E> for DeadEnd {
     fn name(&self) -> &'static str {
-        "SavedIntermediate"
+        self.name
     }
 
     fn backward(&self, _: &BackwardCall<'_, E>, _: Gradients<E>) -> Result<Gradients<E>> {
-        Err(Error::SavedIntermediate(self.function.to_owned()))
+        Err((self.error)(self.function.to_owned()))
     }
 
     fn materializes_grads(&self) -> bool {
@@ -176,9 +196,38 @@ impl<E: Engine> BackwardStep<E> for Unknown {
 /// # Errors
 /// Those of node creation hooks.
 pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Result<DynTensor<E>> {
-    let contract = GradContract::default_of(array.dtype());
-    let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
+    let end = DeadEnd { name: "SavedIntermediate", function: node.name(), error: Error::SavedIntermediate };
     let next_edges = node.next_edges().iter().cloned().collect();
-    let unknown = Node::record(Unknown { function: node.name() }, next_edges, smallvec![metadata])?;
-    Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(unknown, 0))))
+    let node = Node::record(end, next_edges, smallvec![undeclared::<E>(&array)])?;
+    Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
+}
+
+/// What an unrecorded backward of `function` returned, which used tensors of these origins: if one is tracked, so are the
+/// results, and a gradient that flows into one is an error. They lead to all that was used, as in [`saved_intermediate`].
+///
+/// # Errors
+/// Those of node creation hooks.
+pub fn differentiable_once<E: Engine>(
+    function: &'static str,
+    used: SmallVec<[Origin<E>; 2]>,
+    returned: Gradients<E>,
+) -> Result<Gradients<E>> {
+    if used.iter().all(|origin| origin.edge().is_none()) {
+        return Ok(returned);
+    }
+    let end = DeadEnd { name: "DifferentiableOnce", function, error: Error::DifferentiableOnce };
+    let metadata = returned.iter().flatten().map(|grad| undeclared::<E>(grad.array())).collect();
+    let node = Node::record(end, used, metadata)?;
+    let mut position = 0;
+    let mut attach = |grad: DynTensor<E>| {
+        let edge = Edge::new(NodeRef::clone(&node), position);
+        position += 1;
+        DynTensor::with_origin(grad.into_array(), Origin::Edge(edge))
+    };
+    Ok(returned.into_iter().map(|grad| grad.map(&mut attach)).collect())
+}
+
+/// The metadata of values whose gradient dtype nobody declared.
+fn undeclared<E: Engine>(array: &E::Array) -> InputMetadata {
+    InputMetadata::new(array.shape().clone(), array.dtype(), GradContract::default_of(array.dtype()))
 }

@@ -137,7 +137,7 @@ impl<E: Engine> Packed<E> {
     }
 }
 
-/// What a node keeps of one saved tensor. Displayed like "f32 [2]", or "f32 [2], kept as bf16".
+/// What a node keeps of one saved tensor. Displayed like `f32 [2]`, or `f32 [2], kept as bf16`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedInfo {
     /// The dtype that backward sees.

@@ -129,6 +129,20 @@ impl<E: Engine> DynTensor<E> {
         self.leaf_with(GradContract { grad_dtype, source: Source::Declared, policy: Policy::Cast })
     }
 
+    /// The leaf that takes the place of this one when its values are updated: with the same gradient contract, hooks and
+    /// metadata, and without a gradient. Node creation hooks do not see it: they saw the leaf it follows.
+    ///
+    /// # Errors
+    /// [`Error::NotALeaf`].
+    #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "optimizers are part of the CPU engine"))]
+    pub(crate) fn succeeded_by(&self, array: E::Array) -> Result<Self> {
+        let (Some(_), Some(node)) = (self.leaf(), self.grad_fn()) else {
+            return Err(Error::NotALeaf { call: "step", producer: self.describe() });
+        };
+        let node = AccumulateGrad::following(node, &array);
+        Ok(Self { array, origin: Origin::Edge(Edge::new(node, 0)) })
+    }
+
     /// Changes the dtype in which this leaf's gradient is kept, also for graphs that exist already.
     ///
     /// # Errors
@@ -183,8 +197,8 @@ impl<E: Engine> DynTensor<E> {
     }
 
     /// The gradient that backward calls have accumulated in this leaf, or that [`retain_grad`](Self::retain_grad) asked
-    /// to keep; `None` before the first, and on other tensors. What is computed from a leaf is no leaf: an updated
-    /// parameter is made one again with `detach` and [`requiring_grad`](Self::requiring_grad).
+    /// to keep; `None` before the first, and on other tensors. What is computed from a leaf is no leaf: updating a
+    /// parameter so that it stays one is what the optimizers of the module `optim` do.
     pub fn grad(&self) -> Option<Self> {
         match self.leaf() {
             Some(leaf) => leaf.grad(),

@@ -21,7 +21,7 @@
 //! floats are formed in `f32`. Results do not depend on the number of threads.
 
 mod array;
-mod buffer;
+pub(crate) mod buffer;
 mod display;
 pub(crate) mod kernels;
 mod layout;

@@ -67,7 +67,8 @@ pub enum Error {
     /// A declaration in the formulas of a Function that the attribute declares.
     #[error(
         "forward of `{function}` calls `{call}`, which `#[autograd_function]` has settled: \
-             change its `grad = …` instead, or implement `Function` by hand"
+             change its `{}` instead, or implement `Function` by hand",
+        settled_by(call)
     )]
     DeclaredByAttribute {
         /// The Function's name.
@@ -207,7 +208,7 @@ pub enum Error {
         got: usize,
     },
     /// Only leaves can do this.
-    #[error("`{call}` is for leaves; this tensor is {producer}")]
+    #[error("`{call}` is for leaves; this tensor is {producer}: {}", instead_of(call))]
     NotALeaf {
         /// The method.
         call: &'static str,
@@ -224,6 +225,12 @@ pub enum Error {
         /// The dtype of the gradient that is there.
         present: DType,
     },
+    /// A leaf's gradient replaced again and again by a hook that runs while a backward adds to it.
+    #[error(
+        "a node creation hook kept replacing the gradient of a leaf that a backward was adding to: a hook may only observe \
+             the node it is shown; assign gradients before or after the backward"
+    )]
+    GradReplaced,
     /// A leaf given to itself as its gradient.
     #[error("a leaf cannot be its own gradient: give `set_grad` another tensor, or a `detach`ed one")]
     OwnGrad,
@@ -246,6 +253,16 @@ pub enum Error {
     )]
     SavedIntermediate(String),
 
+    /// A gradient that flows into the result of a backward which is marked as differentiable once.
+    #[error(
+        "`{0}` is differentiable only once (`once`, `mark_once_differentiable`), and a second derivative goes through \
+             its backward: remove the mark, if backward consists of recorded operations"
+    )]
+    DifferentiableOnce(String),
+    /// A backward asked of a Function that has none.
+    #[error("`{0}` has no backward: its attribute says `backward = none`")]
+    NoBackward(String),
+
     /// A hook that returned a gradient of another dtype or shape than it was given.
     #[error("a {kind} of `{function}` changed the gradient: expected {expected}, got {got}")]
     HookChanged {
@@ -262,6 +279,10 @@ pub enum Error {
     /// A node created by a hook that is being shown another one.
     #[error("a node creation hook created a node (`{0}`); it may only observe the node it is shown")]
     NodeInCreationHook(String),
+
+    /// An audit that is not as a test expects it; the text has the rows.
+    #[error("{0}")]
+    Audit(String),
 
     // User code.
     /// An error inside `forward` or `backward` of a Function.
@@ -356,6 +377,30 @@ pub enum Error {
         /// The indexed shape.
         shape: Shape,
     },
+    /// A parameter that an optimizer, or what works on its parameters, cannot take.
+    #[error("`{operation}`: parameter {position}: expected {expected}, got {got}")]
+    Parameter {
+        /// The call.
+        operation: &'static str,
+        /// Counted from zero.
+        position: usize,
+        /// What it takes.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// An entry of a file that does not fit what it is loaded into.
+    #[error("`{operation}`: entry `{entry}`: expected {expected}, got {got}")]
+    Entry {
+        /// The call.
+        operation: &'static str,
+        /// The entry's name.
+        entry: String,
+        /// What is asked for.
+        expected: String,
+        /// What is there.
+        got: String,
+    },
     /// An argument that is not a tensor and makes no sense.
     #[error("`{operation}`: {problem}")]
     Argument {
@@ -364,6 +409,29 @@ pub enum Error {
         /// What is wrong, with the value.
         problem: String,
     },
+}
+
+/// The key of the attribute that makes a declaration.
+fn settled_by(call: &str) -> &'static str {
+    match call {
+        "set_policy" => "policy = …",
+        "set_materialize_grads" => "materialize = …",
+        "mark_once_differentiable" => "once",
+        _ => "grad = …",
+    }
+}
+
+/// What to do with a tensor that is no leaf.
+fn instead_of(call: &str) -> &'static str {
+    match call {
+        "set_grad_dtype" | "reset_grad_dtype" => {
+            "make a leaf with `requiring_grad_in`, or give a result another gradient dtype with `with_grad_dtype`"
+        }
+        "set_grad" => {
+            "make a leaf with `requiring_grad`, or change a gradient on its way with `register_hook`"
+        }
+        _ => "`register_hook` takes every tracked tensor, `requiring_grad` makes a leaf",
+    }
 }
 
 fn cut_note(cuts: &[String]) -> String {

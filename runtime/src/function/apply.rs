@@ -13,6 +13,7 @@ use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin
 use crate::contract::GradContract;
 use crate::engine::Engine;
 use crate::error::{Phase, Result};
+use crate::observe::{self, Scene};
 
 /// Runs `function` on `inputs` and records one node, if one of them is tracked and recording is on.
 ///
@@ -127,6 +128,10 @@ fn run_forward<E: Engine>(
     let name = function.name();
     let tracked = inputs.iter().flatten().any(|input| input.requires_grad());
     let _mode = GradModeGuard::enter(if tracked { GradMode::InForward } else { GradMode::Disabled });
+    let _scene = observe::enter(|| {
+        let (function, is_built_in) = (name.to_owned(), function.is_built_in());
+        Scene::Function { function, is_built_in, phase: Phase::Forward, backward: None }
+    });
     let mut run = || function.forward(ctx, &Inputs::new(name, inputs));
     if function.is_built_in() {
         return run();

@@ -22,6 +22,7 @@ pub struct Context<E: Engine = Cpu> {
     pub(super) saved: Saved<E>,
     pub(super) stored: Option<std::sync::Arc<dyn Any + Send + Sync>>,
     pub(super) materialize_grads: bool,
+    pub(super) once: bool,
     pub(super) declarations: Declarations,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Declarations {
     carries: bool,
     non_differentiable: SmallVec<[usize; 4]>,
     saved: bool,
-    policy: Policy,
+    policy: Option<Policy>,
     // Under the attribute all is declared before the formulas run.
     locked: bool,
     // A mistake is reported by `apply` even if the forward ignored it.
@@ -55,6 +56,7 @@ impl<E: Engine> Context<E> {
             saved: Saved::Kept(List::new()),
             stored: None,
             materialize_grads: true,
+            once: false,
             declarations: Declarations::default(),
         }
     }
@@ -121,8 +123,14 @@ impl<E: Engine> Context<E> {
 
     /// Decides what a gradient gets that comes to an output in another dtype than the declared one: converted (the
     /// default), or refused with an error, before backward runs. Without a declaration the output's own dtype counts.
+    ///
+    /// Under the attribute it may be called where `policy` is not among the keys: no type depends on it.
     pub fn set_policy(&mut self, policy: Policy) {
-        self.declarations.policy = policy;
+        if self.declarations.policy.is_some() {
+            // Reported by `apply`.
+            let _ = self.refuse_if_locked("set_policy");
+        }
+        self.declarations.policy = Some(policy);
     }
 
     /// Marks outputs, by position, as having no gradient.
@@ -137,6 +145,21 @@ impl<E: Engine> Context<E> {
         // Reported by `apply`.
         let _ = self.refuse_if_locked("set_materialize_grads");
         self.materialize_grads = materialize;
+    }
+
+    /// Says that backward is not differentiable itself, as `once_differentiable` in PyTorch: it may then do anything with
+    /// values, also what is not recorded.
+    ///
+    /// First derivatives are as before. With `create_graph` backward runs unrecorded; if a saved tensor or a gradient that
+    /// it received is tracked, its results are too, and a gradient that reaches them is
+    /// [`Error::DifferentiableOnce`]. If not, they are constants. Under the attribute it may be called where `once` is not
+    /// among the keys.
+    pub fn mark_once_differentiable(&mut self) {
+        if self.once {
+            // Reported by `apply`.
+            let _ = self.refuse_if_locked("mark_once_differentiable");
+        }
+        self.once = true;
     }
 
     /// Keeps tensors for backward, where [`saved_tensors`](Self::saved_tensors) gives them back in this order.
@@ -255,7 +278,7 @@ impl Declarations {
             }
         };
         let with_policy = |contract: Option<GradContract>| {
-            contract.map(|contract| GradContract { policy: self.policy, ..contract })
+            contract.map(|contract| GradContract { policy: self.policy.unwrap_or_default(), ..contract })
         };
         outputs.iter().enumerate().map(|output| resolve(output).map(with_policy)).collect()
     }

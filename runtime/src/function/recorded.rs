@@ -7,8 +7,10 @@ use smallvec::SmallVec;
 
 use super::Function;
 use super::context::{Context, Saved};
+use crate::autograd::grad_mode::{self, GradModeGuard};
 use crate::autograd::{
     AutocastGuard, BackwardCall, BackwardStep, DynTensor, Gradients, SavedInfo, SavedTensor, autocast_dtype,
+    differentiable_once,
 };
 use crate::dtype::DType;
 use crate::engine::Engine;
@@ -26,6 +28,7 @@ pub(super) struct Kept<E: Engine> {
     saved: Mutex<Option<SmallVec<[SavedTensor<E>; 2]>>>,
     stored: Option<Arc<dyn Any + Send + Sync>>,
     materialize_grads: bool,
+    once: bool,
     /// The [`autocast`](crate::autocast) region of the forward.
     autocast: Option<DType>,
 }
@@ -52,6 +55,7 @@ impl<E: Engine> Kept<E> {
             saved: Mutex::new(saved),
             stored: ctx.stored,
             materialize_grads: ctx.materialize_grads,
+            once: ctx.once,
             autocast: autocast_dtype(),
         })
     }
@@ -84,6 +88,19 @@ impl<E: Engine> Kept<E> {
     }
 }
 
+/// The backward of a Function that is differentiable once, in a backward call that is recorded.
+fn unrecorded<E: Engine>(
+    function: &dyn Function<E>,
+    ctx: &Context<E>,
+    grads: Gradients<E>,
+) -> Result<Gradients<E>> {
+    let saved = ctx.saved_tensors().unwrap_or_default();
+    let used = grads.iter().flatten().chain(saved).map(|tensor| tensor.origin().clone()).collect();
+    let _mode = GradModeGuard::disable();
+    let returned = function.backward(ctx, grads)?;
+    differentiable_once(function.name(), used, returned)
+}
+
 impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
     fn name(&self) -> &'static str {
         self.function.name()
@@ -92,7 +109,11 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
         let ctx = self.kept.context(self.function.name(), call)?;
         let _region = AutocastGuard::enter(self.kept.autocast);
-        let returned = self.function.backward(&ctx, grads)?;
+        let returned = if self.kept.once && grad_mode::is_enabled() {
+            unrecorded(&self.function, &ctx, grads)?
+        } else {
+            self.function.backward(&ctx, grads)?
+        };
         if !call.retain_graph {
             self.kept.free();
         }

@@ -32,6 +32,6 @@ pub fn forward<O: Op<E>, E: Engine>(
 /// # Errors
 /// A gradient that is missing or of another dtype, and whatever the backward reports.
 pub fn backward<O: Op<E>, E: Engine>(op: &O, ctx: &Context<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-    let grads = <O::Outputs<E> as Tensors<E>>::grads(ctx.function(), grads)?;
+    let grads = <O::Received<E> as Tensors<E>>::grads(ctx.function(), grads)?;
     Ok(<O::Inputs as Tensors<E>>::into_gradients(op.backward(ctx, grads)?))
 }

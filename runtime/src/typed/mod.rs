@@ -4,6 +4,7 @@
 
 mod apply;
 mod bridge;
+mod forward_only;
 mod grad_type;
 mod join;
 mod op;
@@ -13,6 +14,7 @@ mod tensors;
 
 pub use apply::Apply;
 pub use bridge::{backward, forward};
+pub use forward_only::{AllowsForwardOnly, AllowsOp, ForwardOnly, NoBackward, Written, no_backward};
 pub use grad_type::{AnyGrad, Float, GradType, NoGrad, Untracked};
 pub use join::{CastOver, FitsIn, Join, Over};
 pub use op::{Contract, Op};

@@ -1,5 +1,6 @@
 //! What a user writes: the formulas of a Function whose contract the attribute declares.
 
+use super::forward_only::AllowsOp;
 use super::tensors::{OutputTensors, Tensors};
 use crate::autograd::Outputs;
 use crate::engine::{Cpu, Engine};
@@ -17,6 +18,13 @@ pub trait Contract {
     /// The outputs on engine `E`.
     type Outputs<E: Engine>: OutputTensors<E>;
 
+    /// The outputs as backward sees them: the same, or with an `Option` around each that has a gradient, where
+    /// `materialize = false` lets one be missing.
+    type Received<E: Engine>;
+
+    /// Whether there is a backward: [`Written`](super::Written), or [`NoBackward`](super::NoBackward).
+    type Backward;
+
     /// Applies the generated Function. Here, so that [`apply`](super::Apply::apply) asks for an [`Op`] and nothing else: a
     /// struct without formulas then gives one error.
     #[doc(hidden)]
@@ -30,7 +38,8 @@ pub trait Contract {
 /// `forward` maps values to values, `backward` gradients to gradients, and [`apply`](super::Apply::apply) tensors to
 /// tensors. For an output `Tensor<f16, f32>` forward returns a `Value<f16>` and backward receives a `Value<f32>`; for an
 /// input `Tensor<f16, f32>` forward receives a `Value<f16>` and backward returns a `Value<f32>`. Several inputs or outputs
-/// are tuples. What is not a tensor is a field of the struct.
+/// are tuples. What is not a tensor is a field of the struct. A Function without a derivative implements
+/// [`ForwardOnly`](super::ForwardOnly) instead.
 ///
 /// # Examples
 /// ```
@@ -64,9 +73,12 @@ pub trait Contract {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has a contract but no formulas",
     label = "`Op` is not implemented for `{Self}`",
-    note = "write `impl Op for {Self}` with `type Inputs`, `forward` and `backward`"
+    note = "write `impl Op for {Self}` with `type Inputs`, `forward` and `backward`",
+    note = "or, if its attribute says `backward = none`, `impl ForwardOnly for {Self}` with the first two"
 )]
-pub trait Op<E: Engine = Cpu>: Contract + Sized + Send + Sync + 'static {
+pub trait Op<E: Engine = Cpu>:
+    Contract<Backward: AllowsOp<Self, E>, Received<E>: Tensors<E>> + Sized + Send + Sync + 'static
+{
     /// The tensors it takes: a [`Tensor`](super::Tensor), an `Option` of one, or a tuple of up to eight of these.
     type Inputs: Tensors<E>;
 
@@ -80,13 +92,14 @@ pub trait Op<E: Engine = Cpu>: Contract + Sized + Send + Sync + 'static {
         inputs: <Self::Inputs as Tensors<E>>::Values,
     ) -> Result<<Self::Outputs<E> as Tensors<E>>::Values>;
 
-    /// Computes the gradients of the inputs from those of the outputs, which have the declared dtypes.
+    /// Computes the gradients of the inputs from those of the outputs, which have the declared dtypes. For an output that
+    /// nobody used zeros arrive, or with `materialize = false` nothing: every gradient is then an `Option`.
     ///
     /// # Errors
     /// Whatever it reports; the backward call passes it on with the Function's name.
     fn backward(
         &self,
         ctx: &Context<E>,
-        grads: <Self::Outputs<E> as Tensors<E>>::Grads,
+        grads: <Self::Received<E> as Tensors<E>>::Grads,
     ) -> Result<<Self::Inputs as Tensors<E>>::Grads>;
 }

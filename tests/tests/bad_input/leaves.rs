@@ -155,3 +155,22 @@ fn inputs_of_another_dtype_or_number_reach_a_generated_function_as_errors_with_p
     let error = apply(Half, &[&x, &x.cast(DType::F16).unwrap(), &x]).unwrap_err();
     says(&error, &["`Half`", "must have 2 inputs, got 3"]);
 }
+
+#[test]
+fn a_creation_hook_that_keeps_replacing_the_gradient_being_added_to_is_an_error_and_no_endless_loop() {
+    use gradpact::autograd::{NodeRef, node_creation_hook};
+
+    let x = leaf(&[2.0]);
+    let options = BackwardOptions::new().create_graph();
+    // Tracked by the first, so that adding to it records nodes.
+    mul(&x, &x).unwrap().backward_opts(options).unwrap();
+    let hooked = x.clone();
+    let replace = move |_: &NodeRef<Toy>| hooked.set_grad(Some(&tensor(DType::F32, &[1.0])));
+    let y = mul(&x, &x).unwrap();
+    let error = node_creation_hook(replace, || y.backward_opts(options)).unwrap_err();
+    says(&error, &["node creation hook", "kept replacing the gradient of a leaf"]);
+    x.zero_grad();
+    y.backward_opts(options).unwrap();
+    assert_eq!(values(&x.grad().unwrap()), [4.0]);
+    x.zero_grad();
+}

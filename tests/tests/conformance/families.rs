@@ -9,6 +9,8 @@ use crate::rules::{Way, convert};
 
 const FLOATS: [&str; 6] = ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"];
 
+const INTEGERS: [&str; 6] = ["bool", "uint8", "int8", "int16", "int32", "int64"];
+
 const GRADIENTS: [f64; 7] = [0.1, 1e-10, 3e-8, 1.000_488_282_181_322_6, 70000.0, 500.0, -0.0];
 
 /// The values of group 16, without infinities and NaN, which JSON has not.
@@ -59,7 +61,47 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(declarations().flat_map(consumers));
     rows.extend(leaves());
     rows.extend(declarations().map(|d| Row::unmeasured(format!("9.nonleaf/{d}"), json!({}))));
+    rows.extend(surroundings());
     rows
+}
+
+/// Groups 6, 8, 10, 11, 13 and 15: hooks, derivatives of derivatives, views, creation hooks, regions, checkpoints.
+fn surroundings() -> Vec<Row> {
+    let plain = |id: String| Row::unmeasured(id, json!({}));
+    let mut rows = Vec::new();
+    for declared in declarations() {
+        for family in [
+            "6.observe",
+            "6.retain_grad_twice",
+            "8.cast_is_differentiable",
+            "11.node_creation_hook/registering_hooks",
+        ] {
+            rows.push(plain(format!("{family}/{declared}")));
+        }
+        for x in FLOATS {
+            rows.push(plain(format!("8.double/{declared}/x_{x}")));
+            for kind in ["use_reentrant=True", "use_reentrant=False"] {
+                rows.push(plain(format!("15.checkpoint/{kind}/{x}/{declared}")));
+            }
+            rows.extend(regions(x, declared));
+        }
+    }
+    for declared in ["None"].into_iter().chain(FLOATS) {
+        for shares in ["input_as_is/leaf", "input_as_is/nonleaf", "returns_view_of_input", "returns_detach"] {
+            rows.push(plain(format!("10.{shares}/{declared}")));
+        }
+        rows.push(plain(format!("10.then_view/y.view(2)/{declared}")));
+        rows.push(plain(format!("15.aliasing/in_place_in_backward/{declared}")));
+    }
+    rows
+}
+
+/// Group 13: one region, in every style.
+fn regions(region: &str, declared: &str) -> Vec<Row> {
+    let cast = FLOATS.map(|dtype| format!("custom_fwd_bwd_cast_{dtype}"));
+    let styles = ["plain".to_owned(), "custom_fwd_bwd".to_owned()].into_iter().chain(cast);
+    let inputs = json!({"inputs": {"autocast": format!("cpu {region}, forward only")}});
+    styles.map(|style| Row::unmeasured(format!("13.autocast/{style}/{declared}"), inputs.clone())).collect()
 }
 
 /// Group 3: pairs and triples of gradients for outputs of every dtype, in every order.
@@ -103,6 +145,10 @@ fn leaves() -> Vec<Row> {
             }
             for second in FLOATS {
                 rows.push(Row::unmeasured(format!("7.twice/{kept}/{dtype}+{second}"), json!({})));
+            }
+            for assigned in FLOATS.into_iter().chain(INTEGERS).filter(|_| kept != "default") {
+                let id = format!("7.setter/{dtype}/{kept}/{assigned}");
+                rows.push(Row::unmeasured(id, json!({})));
             }
         }
     }

@@ -20,11 +20,17 @@ type Event = (String, Option<Num>);
 
 /// What hooks noted.
 #[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<Event>>>);
+pub(crate) struct Events(Arc<Mutex<Vec<Event>>>);
 
 impl Events {
-    fn note(&self, who: &str, saw: Option<&DynTensor>) {
-        self.0.lock().unwrap().push((who.to_owned(), saw.map(Num::of)));
+    /// Notes what a hook sees.
+    pub(crate) fn note(&self, who: &str, saw: Option<&DynTensor>) {
+        self.push(who, saw.map(Num::of));
+    }
+
+    /// Adds what a hook saw elsewhere, or must see.
+    pub(crate) fn push(&self, who: &str, saw: Option<Num>) {
+        self.0.lock().unwrap().push((who.to_owned(), saw));
     }
 
     fn names(&self) -> Vec<String> {
@@ -32,7 +38,7 @@ impl Events {
     }
 
     /// Puts them into an outcome, numbered.
-    fn into(self, mut outcome: Outcome) -> Outcome {
+    pub(crate) fn into(self, mut outcome: Outcome) -> Outcome {
         for (nth, (who, saw)) in self.0.lock().unwrap().drain(..).enumerate() {
             outcome.extra.insert(format!("{nth} {who}"), vec![saw]);
         }
@@ -43,10 +49,10 @@ impl Events {
 /// The events of a measured case.
 fn measured_events(row: &Row) -> Events {
     let events = Events::default();
-    for event in row.json["extra"]["events"].as_array().unwrap() {
+    for event in row.json["extra"]["events"].as_array().into_iter().flatten() {
         let who = event[0].as_str().unwrap();
         let note = |who: String, saw: &serde_json::Value| {
-            events.0.lock().unwrap().push((who, Num::measured(saw["dtype"].as_str().unwrap(), saw)));
+            events.push(&who, Num::measured(saw["dtype"].as_str().unwrap(), saw));
         };
         if event[1]["dtype"].is_string() {
             note(who.to_owned(), &event[1]);
@@ -96,7 +102,29 @@ pub(crate) fn observe(row: &Row) -> Step {
     let result = y.backward_with(&num::tensor(DType::F32, &[0.1]), BackwardOptions::new());
     let retained = "y.grad (retain_grad)";
     let ours = Outcome::of(&log, Some(&x)).failing("backward", result).with(retained, &[y.grad()]);
-    Step::equal(events.into(ours), measured_events(row).into(row.measured(&[retained])))
+    let measured = measured_events(row).into(row.measured(&[retained]));
+    Step::modelled(events.into(ours), measured, Rule::Carried, observed(declared, retained))
+}
+
+/// What the hooks of [`observe`] must see: on y the declared dtype, on x its own.
+fn observed(declared: Option<GradDType>, retained: &str) -> Outcome {
+    let tenth = Num::exactly(DType::F32, &[0.1]);
+    let on_y = admitted(Way::Ours, &tenth, declared.unwrap_or(GradDType::Exactly(DType::F16)));
+    let on_x = on_y.rounded(DType::F32);
+    let events = Events::default();
+    for (who, saw) in [
+        ("y tensor hook", &on_y),
+        ("y.grad_fn prehook", &on_y),
+        ("y.grad_fn posthook grad_inputs", &on_x),
+        ("y.grad_fn posthook grad_outputs", &on_y),
+        ("x tensor hook", &on_x),
+        ("x post_accumulate", &on_x),
+    ] {
+        events.push(who, Some(saw.clone()));
+    }
+    let mut by_rule = events.into(Outcome::once(on_y.clone(), on_x));
+    by_rule.extra.insert(retained.to_owned(), vec![Some(on_y)]);
+    by_rule
 }
 
 /// `6.order`: one hook after the other, in order of registration within a kind.

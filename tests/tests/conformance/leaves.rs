@@ -3,6 +3,7 @@
 use gradpact::{BackwardOptions, DType, DynTensor, GradDType, Result, backward, grad};
 
 use crate::built_in;
+use crate::messages;
 use crate::num::{self, Num};
 use crate::outcome::{Failed, Outcome};
 use crate::probe::{Log, Probe, ones};
@@ -108,7 +109,8 @@ pub(crate) fn non_leaf(row: &Row) -> Step {
     let x = ones(DType::F32, 2);
     let y = built_in::same(&x).unwrap();
     assert_eq!(y.grad_dtype(), Some(F32));
-    assert!(y.set_grad_dtype(F16).is_err(), "it can be read, not set");
+    let refused = y.set_grad_dtype(F16).unwrap_err();
+    messages::check("7.non_leaf", &Failed::ours("other", &refused)).unwrap();
     let z = &Probe::cast(&Log::default(), DType::F16, Some(F32)).on(&x).unwrap()[0];
     assert_eq!(z.grad_dtype(), Some(F32));
     for name in ["read non-leaf", "read Function output", "read view of leaf"] {
@@ -117,6 +119,15 @@ pub(crate) fn non_leaf(row: &Row) -> Step {
     }
     let measured = Outcome { failed: Some(Failed::measured("other")), ..Outcome::default() };
     Step::modelled(Outcome::default(), measured, Rule::Readable, Outcome::default())
+}
+
+/// `7.copies`, of which all but `detach` is Python's and its modules': a detached leaf is as any tensor of its dtype.
+pub(crate) fn copies(row: &Row) -> Step {
+    let (x, _) = leaf(DType::F32, 2, "float16");
+    let told = |x: &DynTensor| x.grad_dtype().and_then(GradDType::dtype).map_or("none", num::name);
+    assert_eq!((told(&x), told(&x.detach().requiring_grad().unwrap())), ("float16", "float32"));
+    let ours = Outcome::default().telling("detach()", told(&x.detach()));
+    Step::equal(ours, Outcome::default().telling("detach()", row.told("detach()").unwrap()))
 }
 
 /// `7.autograd_grad_of_leaf`: `grad` gives what the leaf would have kept.

@@ -1,7 +1,7 @@
 //! The measured cases that are not replayed, and why. First match counts.
 
 /// Beginnings of ids, and the reason.
-pub(crate) const LEFT_OUT: [(&str, &str); 49] = [
+pub(crate) const LEFT_OUT: [(&str, &str); 41] = [
     ("1.down/zeros_f32.add_(y)", "in-place operations: tensors do not change"),
     ("1.down/zeros_f32.copy_(y)", "in-place operations: tensors do not change"),
     ("2.attr/", "Python-only: the context has no attribute to write or read"),
@@ -34,24 +34,13 @@ pub(crate) const LEFT_OUT: [(&str, &str); 49] = [
     ("6.return/tensor_hook_str", "Python-only: a hook returns gradients"),
     ("6.return/prehook_not_tuple", "Python-only: a hook returns gradients"),
     ("6.return/post_accumulate_returns_value", "does not compile: that hook returns nothing"),
-    ("7.setter", "`.grad` cannot be assigned yet"),
     ("7.complex_grad_dtype_backward", "complex dtypes"),
-    ("7.copies", "Python-only: copy, modules"),
     ("7.del_grad_dtype_segfaults", "Python-only: attributes cannot be deleted"),
-    ("8.once_differentiable", "a Function cannot be marked as differentiable once yet"),
     ("9.is_grads_batched", "functorch"),
     ("10.mark_dirty/", "in-place operations: tensors do not change"),
     ("10.then_inplace/", "in-place operations: tensors do not change"),
     ("10.saved/", "in-place operations: tensors do not change"),
-    (
-        "11.",
-        "what a hook for the creation of nodes is shown depends on how each framework splits work into nodes",
-    ),
-    ("12.", "there is no gradcheck yet"),
-    ("13.", "autocast and its decorators"),
     ("14.", "functorch and the compiler"),
-    ("15.checkpoint/", "checkpointing is not there yet"),
-    ("15.aliasing/in_place_in_backward", "in-place operations: tensors do not change"),
     ("15.anomaly/", "there is no anomaly mode"),
     ("15.absent_apis", "Python-only: which attributes PyTorch lacks"),
 ];

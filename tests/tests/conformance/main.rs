@@ -10,6 +10,8 @@
 mod api;
 mod built_in;
 mod casts;
+mod checks;
+mod creation;
 mod families;
 mod hooks;
 mod leaves;
@@ -20,9 +22,11 @@ mod nonleaf;
 mod num;
 mod outcome;
 mod probe;
+mod regions;
 mod returns;
 mod row;
 mod rules;
+mod setter;
 mod step;
 mod sums;
 mod surroundings;
@@ -36,10 +40,8 @@ use step::{Ran, Step};
 
 const MEASURED: &str = include_str!("torch-2.14.1.jsonl");
 
-/// A case that the notes on the measurements tell, and the file does not have.
-const TOLD: &str = r#"{"id": "2.slot/concrete_for_int_output", "group": 2, "declared": ["float32", "float32"], "ok": false,
-    "error": {"type": "RuntimeError", "message": "set_output_grad_dtype: got a concrete dtype for output 1", "phase": "forward"},
-    "received_dtype": [], "received": [], "x_dtype": "float32", "x_grad_dtype": null, "x_grad": null}"#;
+/// Cases that the notes on the measurements tell, and the file does not have.
+const TOLD: &str = include_str!("told.jsonl");
 
 fn replay(row: &Row) -> Step {
     if let Some(reason) = left_out::reason(&row.id) {
@@ -70,17 +72,24 @@ fn replay(row: &Row) -> Step {
         "7.twice" => leaves::twice(row),
         "7.int_grad_dtype_backward" => leaves::integer(row),
         "7.changed_after_graph_was_built" => leaves::changed_late(row),
+        "7.setter" => setter::setter(row),
+        "7.copies" => leaves::copies(row),
         "7.non_leaf" => leaves::non_leaf(row),
         "7.autograd_grad_of_leaf" => leaves::grad_of(row),
         "7.two_consumers_of_leaf" => leaves::two_consumers(row),
         "8.double" => nonleaf::double(row),
+        "8.once_differentiable" => nonleaf::once(row),
         "8.cast_is_differentiable" => nonleaf::cast_is_differentiable(row),
         "9.nonleaf" => nonleaf::nonleaf(row),
+        "11.node_creation_hook" => creation::replay(row),
+        "13.autocast" => regions::autocast(row),
         "10.same_tensor_returned_twice" | "10.input_returned_twice" => surroundings::returned_twice(row),
         "10.retain" => surroundings::retain(row),
         "10.other_errors" => surroundings::other_errors(row),
+        "15.checkpoint" => surroundings::checkpointed(row),
         _ => match row.group {
             2 => api::replay(row),
+            12 => checks::gradcheck(row),
             3 => sums::consumers(row),
             10 => surroundings::views(row),
             15 => surroundings::surroundings(row),
@@ -108,13 +117,7 @@ fn judge(row: &Row, ran: &Ran) -> Result<Option<Rule>, String> {
     }
     obeys(row, ran)?;
     if let Some(failed) = &ours.failed {
-        let Some((kind, words)) = messages::of(&row.id) else {
-            return Err(format!("{}: no entry in `messages` for {failed:?}", row.id));
-        };
-        let missing: Vec<_> = words.iter().filter(|word| !failed.message.contains(*word)).collect();
-        if failed.kind != kind || !missing.is_empty() {
-            return Err(format!("{}: must be {kind} and say {missing:?}: {failed:?}", row.id));
-        }
+        messages::check(&row.id, failed)?;
     }
     match by_rule {
         _ if ours == measured => Ok(None),
@@ -136,8 +139,7 @@ fn every_measured_case_is_equal_or_differs_by_rule_or_is_left_out_for_a_reason()
     let mut counts: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut used = HashSet::new();
     let mut wrong = Vec::new();
-    let told = TOLD.replace('\n', " ");
-    for row in Row::read_all(MEASURED).into_iter().chain(Row::read_all(&told)) {
+    for row in Row::read_all(MEASURED).into_iter().chain(Row::read_all(TOLD)) {
         let counts = counts.entry(row.group).or_default();
         // A panic in one case must not hide the others.
         match catch_unwind(|| replay(&row)) {

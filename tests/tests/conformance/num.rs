@@ -27,6 +27,24 @@ pub(crate) fn dtype(name: &str) -> Option<DType> {
     })
 }
 
+/// PyTorch's name of a dtype.
+pub(crate) fn name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F8E4M3 => "float8_e4m3fn",
+        DType::F8E5M2 => "float8_e5m2",
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        DType::F32 => "float32",
+        DType::F64 => "float64",
+        DType::Bool => "bool",
+        DType::U8 => "uint8",
+        DType::I8 => "int8",
+        DType::I16 => "int16",
+        DType::I32 => "int32",
+        DType::I64 => "int64",
+    }
+}
+
 /// Dtype and stored bits of each element. Equal if all bits are, or both are NaN.
 #[derive(Clone)]
 pub(crate) struct Num {

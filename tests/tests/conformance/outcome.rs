@@ -16,6 +16,8 @@ pub(crate) struct Outcome {
     pub(crate) x_grad: Option<Num>,
     /// Other tensors, by name.
     pub(crate) extra: BTreeMap<String, Vec<Option<Num>>>,
+    /// Other facts, in words.
+    pub(crate) told: BTreeMap<String, String>,
     /// What went wrong.
     pub(crate) failed: Option<Failed>,
 }
@@ -58,11 +60,15 @@ fn kind(error: &Error) -> &'static str {
         Error::DeclarationCount { .. } => "DeclarationCount",
         Error::DeclaredNonDifferentiable(_) => "DeclaredNonDifferentiable",
         Error::DeclaredNotFloat { .. } => "DeclaredNotFloat",
+        Error::DifferentiableOnce(_) => "DifferentiableOnce",
         Error::Gradient(_) => "Gradient",
         Error::GradientCount { .. } => "GradientCount",
         Error::GradientNotFloat { .. } => "GradientNotFloat",
+        Error::GradPresent { .. } => "GradPresent",
         Error::HookChanged { .. } => "HookChanged",
+        Error::NodeInCreationHook(_) => "NodeInCreationHook",
         Error::NotALeaf { .. } => "NotALeaf",
+        Error::OwnGrad => "OwnGrad",
         Error::SavedFreed(_) => "SavedFreed",
         Error::SeedMissing { .. } => "SeedMissing",
         _ => "another",
@@ -91,6 +97,12 @@ impl Outcome {
     pub(crate) fn with(mut self, name: &str, tensors: &[Option<DynTensor>]) -> Self {
         let tensors = tensors.iter().map(|tensor| tensor.as_ref().map(Num::of)).collect();
         self.extra.insert(name.to_owned(), tensors);
+        self
+    }
+
+    /// The same, with a fact in words.
+    pub(crate) fn telling(mut self, name: &str, words: impl Into<String>) -> Self {
+        self.told.insert(name.to_owned(), words.into());
         self
     }
 }

@@ -56,6 +56,15 @@ impl Row {
         }
     }
 
+    /// The fact of this name in words: what was read, or what an attempt led to, its error as `error`.
+    pub(crate) fn told(&self, name: &str) -> Option<String> {
+        let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        match self.json["extra"].get(name)? {
+            Value::Object(attempt) => attempt.get("ok").map(words).or_else(|| Some("error".to_owned())),
+            fact => Some(words(fact)),
+        }
+    }
+
     /// A case of which only the name, and what it puts in, is known.
     pub(crate) fn unmeasured(id: String, mut json: Value) -> Self {
         json["id"] = Value::String(id.clone());
@@ -71,6 +80,7 @@ impl Row {
             x_grad: self.json["x_grad_dtype"].as_str().and_then(|n| Num::measured(n, &self.json["x_grad"])),
             extra: extra.iter().map(|&name| ((*name).to_owned(), fact(&self.json["extra"][name]))).collect(),
             failed: error.map(|error| Failed::measured(error["phase"].as_str().unwrap())),
+            ..Outcome::default()
         }
     }
 }

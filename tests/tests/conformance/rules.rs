@@ -32,10 +32,26 @@ pub(crate) enum Rule {
     OutputsApart,
     /// A non-leaf tells its gradient dtype.
     Readable,
+    /// A second derivative through a Function that is differentiable once is an error also where it goes to the inputs alone.
+    OnceIsSaid,
+    /// A check of gradients checks their contract too.
+    ContractChecked,
+    /// A gradient dtype is set on leaves, and integers have none.
+    LeavesHaveOne,
+    /// The node of a leaf is created with the leaf.
+    LeafsNode,
+    /// A backward runs in the autocast region of its forward.
+    BackwardInRegion,
+    /// Matrices of two dtypes are multiplied in the wider.
+    MixedProducts,
+    /// A checkpoint keeps the contracts of what runs in it.
+    CheckpointKeeps,
+    /// A backward cannot change the gradient that its caller holds.
+    Immutable,
 }
 
 /// Every rule, what PyTorch does, and why we do otherwise.
-pub(crate) const REASONS: [(Rule, &str); 12] = [
+pub(crate) const REASONS: [(Rule, &str); 20] = [
     (
         Rule::Carried,
         "an operation rounds the gradient to its own storage dtype before the contract sees it; here built-in \
@@ -76,6 +92,45 @@ pub(crate) const REASONS: [(Rule, &str); 12] = [
         "a tensor returned twice is one tensor, and the last slot gets both gradients; here each output has its own",
     ),
     (Rule::Readable, "the gradient dtype of a non-leaf cannot be read; here it can"),
+    (
+        Rule::OnceIsSaid,
+        "with once_differentiable, and a gradient that requires none, the result has silently no graph, though it may \
+         depend on the inputs; here a second derivative through it is an error all the same",
+    ),
+    (
+        Rule::LeavesHaveOne,
+        "a gradient dtype can be set where no gradient will ever be, on untracked and on integer tensors, and an integer \
+         gradient can be given to a leaf; here all three are errors, and an integer tensor has no gradient dtype",
+    ),
+    (
+        Rule::LeafsNode,
+        "the node of a leaf is created when the leaf is first used, again if it was dropped meanwhile; here with the leaf, \
+         once, so that is when a node creation hook sees it",
+    ),
+    (
+        Rule::BackwardInRegion,
+        "backward runs outside the autocast region of its forward, unless custom_fwd and custom_bwd say otherwise; here \
+         always in it, wherever it is called",
+    ),
+    (
+        Rule::MixedProducts,
+        "a product of matrices of two dtypes is an error; here they are promoted as in any operation",
+    ),
+    (
+        Rule::CheckpointKeeps,
+        "a reentrant checkpoint is a node of its own, which rounds the gradient to its storage dtype; here checkpoints add \
+         no node, and every contract holds",
+    ),
+    (
+        Rule::Immutable,
+        "a backward that changes its gradient in place changes the caller's, if no conversion came between; here tensors \
+         do not change",
+    ),
+    (
+        Rule::ContractChecked,
+        "gradcheck passes whatever gradient dtype is declared and whatever dtype backward returns; here it fails where \
+         a gradient is held in a narrower dtype than its values, or returned in another than the input's gradient has",
+    ),
 ];
 
 /// PyTorch's way of converting, or ours.

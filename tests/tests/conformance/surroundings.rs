@@ -1,7 +1,10 @@
 //! Groups 10 and 15, as far as tensors that do not change can express them: views, saved tensors, several backwards.
 
+use std::sync::Arc;
+
+use gradpact::autograd::checkpoint;
 use gradpact::{
-    BackwardOptions, Context, DType, DynTensor, Error, GradDType, Gradients, Inputs, Outputs, Result,
+    BackwardOptions, Context, DType, DynTensor, Error, GradDType, Gradients, Inputs, Outputs, Result, apply,
     backward, grad,
 };
 
@@ -9,11 +12,14 @@ use crate::built_in;
 use crate::num::{self, Num};
 use crate::outcome::Outcome;
 use crate::probe::{Log, Probe, ones};
-use crate::row::{Row, grad_dtype};
+use crate::row::{Row, declaration, grad_dtype};
 use crate::rules::{Rule, Way, admitted, carried};
 use crate::step::Step;
 
 const F32: GradDType = GradDType::Exactly(DType::F32);
+
+/// The name of a leaf's node.
+const LEAF: &str = "AccumulateGrad";
 
 fn seed() -> Num {
     Num::exactly(DType::F32, &[0.1, 0.2])
@@ -41,9 +47,13 @@ pub(crate) fn views(row: &Row) -> Step {
         Ok(y.into())
     });
     let y = probe.on(&input).unwrap()[0].clone();
+    let node = y.grad_fn().unwrap();
+    let next = node.next_edges()[0].edge().unwrap().node();
+    let (grad_fn, next) = (node.name(), if next.name() == LEAF { LEAF } else { "operation" });
     let y = if view { built_in::view(&y).unwrap() } else { y };
     let result = y.backward_with(&seed().vector(), BackwardOptions::new());
     let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let ours = ours.telling("grad_fn", grad_fn).telling("next", next);
     let outcome = |way| {
         let between = match (view, way) {
             (false, _) => GradDType::Any,
@@ -51,10 +61,19 @@ pub(crate) fn views(row: &Row) -> Step {
             (true, Way::Ours) => carried(DType::F16, declared),
         };
         let received = admitted(way, &admitted(way, &seed(), between), declared);
-        Outcome::once(received.clone(), received.rounded(DType::F16))
+        let outcome = Outcome::once(received.clone(), received.rounded(DType::F16));
+        outcome.telling("grad_fn", "F").telling("next", if leaf { LEAF } else { "operation" })
     };
-    Step::modelled(ours, row.measured(&[]), Rule::Carried, outcome(Way::Ours))
-        .understood(outcome(Way::PyTorch))
+    let mut measured = row.measured(&[]);
+    for fact in ["grad_fn", "next"] {
+        // A name, or a list of one: whose names other operations have, each framework says for itself.
+        let told = &row.json["extra"][fact];
+        let name = told.as_str().or_else(|| told[0].as_str()).unwrap_or_default();
+        let names = [("FBackward", "F"), ("torch::autograd::AccumulateGrad", LEAF)];
+        let name = names.into_iter().find(|known| known.0 == name).map_or("operation", |known| known.1);
+        measured = measured.telling(fact, name);
+    }
+    Step::modelled(ours, measured, Rule::Carried, outcome(Way::Ours)).understood(outcome(Way::PyTorch))
 }
 
 /// `10.same_tensor_returned_twice` and `10.input_returned_twice`.
@@ -136,8 +155,58 @@ pub(crate) fn other_errors(row: &Row) -> Step {
     Step::equal(Outcome::default(), row.measured(&[]))
 }
 
+/// `15.checkpoint/use_reentrant=…`, of the families with `/OUT/DECLARED`: an f32 gradient of 1e-9 for a checkpointed Function.
+pub(crate) fn checkpointed(row: &Row) -> Step {
+    let (kind, out, declared) = match row.parts()[..] {
+        [kind] => (kind, DType::F16, Some(F32)),
+        [kind, out, declared] => (kind, num::dtype(out).unwrap(), declaration(declared)),
+        _ => panic!("{}: no such case", row.id),
+    };
+    let log = Log::default();
+    let x = ones(DType::F32, 2);
+    let (function, inside) = (Arc::new(Probe::cast(&log, out, declared)), x.clone());
+    let run = move || apply(Arc::clone(&function), &[&inside]);
+    let y = checkpoint(run).unwrap()[0].clone();
+    // The graph is that of the Function, of either kind.
+    assert_eq!(y.grad_fn().unwrap().name(), "F");
+    let sent = Num::exactly(DType::F32, &[1e-9, 1e-9]);
+    let result = y.backward_with(&sent.vector(), BackwardOptions::new());
+    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let outcome = |way| {
+        // A reentrant checkpoint is a node of its own, stored in f16, with nothing declared.
+        let loses = way == Way::PyTorch && kind == "use_reentrant=True";
+        let arrived = if loses { sent.rounded(out) } else { sent.clone() };
+        let received = admitted(way, &arrived, declared.unwrap_or(GradDType::Exactly(out)));
+        let x_grad = received.rounded(DType::F32);
+        Outcome::once(received, x_grad)
+    };
+    let (by_rule, model) = (outcome(Way::Ours), outcome(Way::PyTorch));
+    Step::modelled(ours, row.measured(&[]), Rule::CheckpointKeeps, by_rule).understood(model)
+}
+
+/// `15.aliasing/in_place_in_backward/DECLARED`: backward doubles its gradient, in PyTorch in place.
+fn doubling(row: &Row, declared: GradDType) -> Step {
+    let log = Log::default();
+    let x = ones(DType::F32, 2);
+    let probe = Probe::cast(&log, DType::F16, Some(declared));
+    let probe = probe.backward(|_, grads| Ok(built_in::doubled(grads[0].as_ref().unwrap())?.into()));
+    let held = seed().vector();
+    let result = probe.on(&x).unwrap()[0].backward_with(&held, BackwardOptions::new());
+    let fact = "v afterwards";
+    let ours = Outcome::of(&log, Some(&x)).failing("backward", result).with(fact, &[Some(held)]);
+    let received = admitted(Way::Ours, &seed(), declared);
+    let doubled =
+        Num::exactly(received.dtype, &received.values().iter().map(|value| 2.0 * value).collect::<Vec<_>>());
+    let mut by_rule = Outcome::once(received, doubled.rounded(DType::F32));
+    by_rule.extra.insert(fact.to_owned(), vec![Some(seed())]);
+    Step::modelled(ours, row.measured(&[fact]), Rule::Immutable, by_rule)
+}
+
 /// Group 15: one Function, several gradients; a seed that somebody still holds; an error of the user's own.
 pub(crate) fn surroundings(row: &Row) -> Step {
+    if let ["in_place_in_backward", declared] = row.parts()[..] {
+        return doubling(row, grad_dtype(declared).unwrap());
+    }
     let log = Log::default();
     let single = row.id == "15.functional_call_same_node_many_backward";
     let x = ones(DType::F32, if single { 1 } else { 2 });

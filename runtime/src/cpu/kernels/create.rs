@@ -121,11 +121,11 @@ mod tests {
     fn evenly_spaced_values_start_and_end_where_they_should() {
         assert_eq!(values(arange(0.0, 5.0, 2.0, DType::I32)), [0.0, 2.0, 4.0]);
         assert_eq!(values(arange(1.0, -1.0, -0.5, DType::F16)), [1.0, 0.5, 0.0, -0.5]);
-        assert_eq!(values(arange(3.0, 3.0, 1.0, DType::F32)), []);
+        assert_eq!(values(arange(3.0, 3.0, 1.0, DType::F32)), [0.0; 0]);
         assert_eq!(values(linspace(0.0, 1.0, 5, DType::F32)), [0.0, 0.25, 0.5, 0.75, 1.0]);
         assert_eq!(values(linspace(0.1, 0.7, 10, DType::F64))[9], 0.7);
         assert_eq!(values(linspace(2.0, 3.0, 1, DType::F32)), [2.0]);
-        assert_eq!(values(linspace(2.0, 3.0, 0, DType::F32)), []);
+        assert_eq!(values(linspace(2.0, 3.0, 0, DType::F32)), [0.0; 0]);
     }
 
     #[test]

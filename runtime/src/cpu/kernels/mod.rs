@@ -6,10 +6,12 @@
 
 mod binary;
 mod cast;
+mod census;
 mod compute;
 mod convert;
 mod create;
 mod extremum;
+mod formula;
 mod index;
 mod matmul;
 mod parallel;
@@ -25,12 +27,15 @@ pub(crate) use binary::{
     pow_scalar, sub,
 };
 pub(crate) use cast::{accumulate, cast, contiguous};
+pub(crate) use census::cast_counting;
 pub use create::Generator;
 pub(crate) use create::{arange, linspace, rand, randn};
 pub(crate) use extremum::{Extreme, arg_extreme, extreme, extreme_along};
+pub(crate) use formula::{Formula, formula, total};
 pub(crate) use index::{cat, gather_along, index_add, index_select, one_hot, pad, scatter_add};
 pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
+pub(crate) use real::Real;
 pub(crate) use reduce::{mean, sum, sum_rounding, sum_to_shape};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{

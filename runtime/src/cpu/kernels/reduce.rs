@@ -330,7 +330,7 @@ mod tests {
         let empty = Array::zeros([0, 3], DType::F32).unwrap();
         assert_eq!(sum(&empty, None, false, None).unwrap().item::<f32>().unwrap(), 0.0);
         assert_eq!(sum(&empty, Some(&[0]), false, None).unwrap().to_f64_vec().unwrap(), [0.0; 3]);
-        assert_eq!(sum(&empty, Some(&[1]), false, None).unwrap().to_f64_vec().unwrap(), []);
+        assert_eq!(sum(&empty, Some(&[1]), false, None).unwrap().to_f64_vec().unwrap(), [0.0; 0]);
         assert!(mean(&empty, None, false, None).unwrap().item::<f32>().unwrap().is_nan());
     }
 

@@ -124,7 +124,7 @@ mod tests {
         assert!(row(&[0.0, inf]).iter().any(|value| value.is_nan()));
         assert!(row(&[-inf, -inf]).iter().all(|value| value.is_nan()));
         assert!(row(&[0.0, f32::NAN]).iter().all(|value| value.is_nan()));
-        assert_eq!(row(&[]), []);
+        assert_eq!(row(&[]), [0.0; 0]);
         assert_eq!(softmax(&Array::scalar(3.0_f32), 0, false).unwrap().item::<f32>().unwrap(), 1.0);
         assert_eq!(softmax(&Array::zeros([0, 3], DType::F32).unwrap(), 1, true).unwrap().shape()[..], [0, 3]);
         assert!(softmax(&Array::scalar(3_i32), 0, false).is_err());

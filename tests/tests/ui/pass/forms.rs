@@ -37,4 +37,16 @@ struct Eight;
 #[autograd_function(out = (u8, bool))]
 struct NoneFloating;
 
+#[autograd_function(out = f16, grad = f32, policy = strict)]
+struct Strict;
+
+#[autograd_function(out = i64, policy = cast, materialize = true)]
+struct Explicit;
+
+#[autograd_function(once, out = (f16, i64, bf16), grad = (f32, none, any), materialize = false,)]
+struct Once;
+
+#[autograd_function(backward = none, out = (T, f16, bool))]
+struct ForwardOnly<T: Element>(PhantomData<T>);
+
 fn main() {}

@@ -1,16 +1,19 @@
 //! Several threads on one graph, and panics in the user's code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod leaves;
+mod promises;
+mod shared;
+
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use gradpact::autograd::{BackwardOptions, Gradients, Node, Outputs};
+use gradpact::autograd::{BackwardOptions, Gradients, Outputs};
 use gradpact::error::Phase;
 use gradpact::{
-    Context, DType, Error, Function, GradDType, Inputs, Result, Tensor, apply, backward, enable_grad, f16,
-    grad, no_grad,
+    Context, DType, Error, Function, GradDType, Inputs, Result, apply, backward, enable_grad, grad, no_grad,
 };
 use gradpact_tests::toy::{self, Toy, ToyTensor, tensor};
 
@@ -49,6 +52,20 @@ where
     Ok(apply(Custom { forward, backward }, &[input])?[0].clone())
 }
 
+/// Runs `body` on as many threads at once, each with its number.
+fn on_threads(count: usize, body: impl Fn(usize) + Sync) {
+    let start = Barrier::new(count);
+    thread::scope(|scope| {
+        for number in 0..count {
+            let (start, body) = (&start, &body);
+            scope.spawn(move || {
+                start.wait();
+                body(number);
+            });
+        }
+    });
+}
+
 fn leaf(value: f64) -> ToyTensor {
     tensor(DType::F32, &[value]).requiring_grad().unwrap()
 }
@@ -62,33 +79,15 @@ fn gradient(leaf: &ToyTensor) -> Vec<f64> {
 }
 
 #[test]
-fn tensors_nodes_contexts_and_errors_can_be_sent_to_and_shared_by_threads() {
-    fn is_shared<T: ?Sized + Send + Sync + 'static>() {}
-    is_shared::<ToyTensor>();
-    is_shared::<Tensor<f16, f32, Toy>>();
-    is_shared::<Node<Toy>>();
-    is_shared::<Context<Toy>>();
-    is_shared::<Gradients<Toy>>();
-    is_shared::<Error>();
-    is_shared::<BackwardOptions>();
-}
-
-#[test]
 fn several_threads_run_backward_over_one_graph_and_the_leaf_has_the_sum() {
     const THREADS: usize = 8;
     const ROUNDS: usize = 50;
     let x = leaf(3.0);
     let square = toy::mul(&x, &x).unwrap();
     let root = toy::mul(&square, &x).unwrap();
-    let start = Barrier::new(THREADS);
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                start.wait();
-                for _ in 0..ROUNDS {
-                    backward(&[(&root, None)], BackwardOptions::new().retain_graph()).unwrap();
-                }
-            });
+    on_threads(THREADS, |_| {
+        for _ in 0..ROUNDS {
+            backward(&[(&root, None)], BackwardOptions::new().retain_graph()).unwrap();
         }
     });
     // d x³ = 3 x² = 27, exact in f32 also four hundred times.

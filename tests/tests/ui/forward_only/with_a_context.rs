@@ -1,0 +1,12 @@
+// A forward that takes a context.
+use gradpact::prelude::*;
+
+#[autograd_function(out = f16, backward = none)]
+struct Silu;
+
+impl ForwardOnly for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+}
+
+fn main() {}

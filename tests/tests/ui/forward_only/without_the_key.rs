@@ -1,0 +1,12 @@
+// A formula without a backward, for a contract with one.
+use gradpact::prelude::*;
+
+#[autograd_function(out = f16, grad = f32)]
+struct Silu;
+
+impl ForwardOnly for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+}
+
+fn main() {}

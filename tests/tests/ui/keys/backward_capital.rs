@@ -1,0 +1,12 @@
+// The spelling of the standard library.
+use gradpact::prelude::*;
+
+#[autograd_function(out = f16, backward = None)]
+struct Silu;
+
+impl ForwardOnly for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+}
+
+fn main() {}

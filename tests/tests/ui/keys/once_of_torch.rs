@@ -1,0 +1,13 @@
+// The name of the decorator in PyTorch.
+use gradpact::prelude::*;
+
+#[autograd_function(out = f16, grad = f32, once_differentiable)]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+// A policy without the key.
+use gradpact::prelude::*;
+
+#[autograd_function(out = f16, grad = f32, strict)]
+struct Silu;
+
+impl Op for Silu {
+    type Inputs = Tensor<f32>;
+    fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> { x.cast() }
+    fn backward(&self, _: &Context, grad: Value<f32>) -> Result<Value<f32>> { Ok(grad) }
+}
+
+fn main() {}
