@@ -7,6 +7,7 @@ use smallvec::smallvec;
 use super::admission::{Sender, refused};
 use super::edge::{Edge, Origin};
 use super::grad_cell::GradCell;
+use super::graph_task::guarded;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
@@ -86,7 +87,8 @@ impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
             self.grad.add(&grad, || call.node.inputs()[0].contract().grad_dtype)?;
             if let Some(hooks) = call.node.existing_hooks() {
                 let edge = Edge::new(NodeRef::clone(call.node), 0);
-                hooks.run_leaf(&DynTensor::with_origin(self.array.clone(), Origin::Edge(edge)))?;
+                let leaf = DynTensor::with_origin(self.array.clone(), Origin::Edge(edge));
+                guarded(call.node.name(), || hooks.run_leaf(&leaf))?;
             }
         }
         Ok(Gradients::new())

@@ -84,8 +84,17 @@ impl<E: Engine> GradCell<E> {
 
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`. After an error the gradient is as
     /// before.
+    ///
+    /// What is not recorded has no graph: a saved input that backward returns as it is would else be held by the leaf that it
+    /// holds, and never be freed.
     pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: impl Fn() -> GradDType) -> Result<()> {
-        let grad = &unless_recorded(grad);
+        let unrecorded = match grad.origin().edge() {
+            Some(_) if !grad_mode::is_enabled() => {
+                Some(DynTensor::with_origin(grad.array().clone(), Origin::Cut(Cut::NoGrad)))
+            }
+            _ => None,
+        };
+        let grad = unrecorded.as_ref().unwrap_or(grad);
         let mut replaced = 0;
         loop {
             let (version, before, grad_dtype) = {
@@ -117,13 +126,4 @@ impl<E: Engine> GradCell<E> {
             }
         }
     }
-}
-
-/// The gradient as a backward that records nothing leaves it: without a graph, also where a tracked seed came through
-/// unchanged. A leaf that is its own seed would hold itself otherwise.
-fn unless_recorded<E: Engine>(grad: &DynTensor<E>) -> DynTensor<E> {
-    if grad_mode::is_enabled() || !grad.requires_grad() {
-        return grad.clone();
-    }
-    DynTensor::with_origin(grad.array().clone(), Origin::Cut(Cut::NoGrad))
 }

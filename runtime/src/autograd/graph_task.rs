@@ -176,14 +176,15 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     ///
     /// Runs the backward of one node, with the hooks before and after it, and sends on what it returns.
     fn step(&mut self, node: &'g NodeRef<E>, mut grads: Gradients<E>) -> Result<()> {
-        let arrived = grads.iter().any(Option::is_some);
-        if !node.step().is_user_code() && !arrived {
+        let any = |grads: &Gradients<E>| grads.iter().any(Option::is_some);
+        let (hooks, arrived) = (node.existing_hooks(), any(&grads));
+        if let Some(hooks) = hooks.filter(|_| arrived || node.step().is_user_code()) {
+            guarded(node.name(), || hooks.run_before(node, &mut grads))?;
+        }
+        // A hook may have taken away what arrived.
+        if !node.step().is_user_code() && !any(&grads) {
             node.next_edges().iter().filter_map(Origin::edge).for_each(|edge| self.send_undefined(edge));
             return Ok(());
-        }
-        let hooks = node.existing_hooks();
-        if let Some(hooks) = hooks {
-            guarded(node.name(), || hooks.run_before(node, &mut grads))?;
         }
         if node.step().materializes_grads() {
             materialize(node, &mut grads)?;
@@ -259,8 +260,8 @@ fn run_step<E: Engine>(
 }
 
 /// Runs hooks of the user's: their panics become errors.
-fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
-    caught(function, Phase::Backward, hooks)?
+pub(super) fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
+    caught(function, Phase::Hook, hooks)?
 }
 
 /// What `body` returns; an error if it panics.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::accumulate_grad::AccumulateGrad;
 use super::creation_hook;
-use super::edge::{Edge, Origin};
+use super::edge::{Edge, Origin, drop_in_turn};
 use super::hooks::NodeHooks;
 use super::label;
 use super::metadata::InputMetadata;
@@ -20,6 +20,9 @@ use crate::error::Result;
 use crate::observe::NodeInfo;
 
 /// A shared node.
+///
+/// A Function whose struct is to hold one of an earlier node holds a tensor of it instead: a long chain of tensors is dropped
+/// without recursion, one of nodes in such fields is not.
 pub type NodeRef<E> = Arc<Node<E>>;
 
 /// What a node does with the gradients of its forward's outputs.
@@ -195,6 +198,15 @@ impl<E: Engine> Node<E> {
         match self.step.as_leaf() {
             Some(_) => "a leaf".to_owned(),
             None => format!("output {input_nr} of `{}`", self.name()),
+        }
+    }
+}
+
+/// Metadata and hooks may hold other nodes, beside any edge. See NOTE [Drop in turns] in `edge.rs`.
+impl<E: Engine, S: ?Sized> Drop for Node<E, S> {
+    fn drop(&mut self) {
+        if let Some(hooks) = self.hooks.take() {
+            drop_in_turn(hooks);
         }
     }
 }

@@ -69,8 +69,14 @@ impl fmt::Display for GradientMismatch {
             f.write_str(
                 "; set the dtype of the leaf's gradient with `set_grad_dtype`, or `cast` the gradient",
             )?;
-        } else if self.dtype.is_some() && self.shape.is_none() {
-            f.write_str("; declare the dtype that comes (`grad = …`), or narrow it where that is meant (`narrow_grad`)")?;
+        } else if let (Some((expected, got)), None) = (self.dtype, &self.shape) {
+            f.write_str("; declare the dtype that comes (`grad = …`), or ")?;
+            let widened = got.fits_in(expected);
+            f.write_str(if widened {
+                "`cast` it before"
+            } else {
+                "narrow it where that is meant (`narrow_grad`)"
+            })?;
         }
         Ok(())
     }
@@ -93,7 +99,9 @@ mod tests {
     #[test]
     fn a_mismatch_says_whether_shape_or_dtype_or_both_are_wrong_expected_first() {
         assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
-        assert!(mismatch(false, true).contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"));
+        let narrower = mismatch(false, true);
+        assert!(narrower.contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"), "{narrower}");
+        assert!(narrower.ends_with("or `cast` it before"), "nothing is to be narrowed: {narrower}");
         assert!(
             mismatch(true, true)
                 .contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]")

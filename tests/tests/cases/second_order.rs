@@ -204,3 +204,31 @@ fn a_second_derivative_flows_through_a_saved_integer_output_whose_gradient_is_de
     let second = gradpact::grad(&[(first, None)], &[&x], options()).unwrap();
     assert_eq!(values(second[0].as_ref().unwrap()), [3.0], "through the saved output");
 }
+
+#[test]
+fn a_saved_input_that_backward_returns_as_it_is_does_not_become_a_graph_of_the_leaf_that_keeps_it() {
+    // ½x², whose gradient for a seed of one is x itself.
+    let half_square = || {
+        let forward = |ctx: &mut Context, inputs: &Inputs<'_>| {
+            let x = inputs.get(0)?;
+            ctx.save_for_backward(x);
+            Ok(x.mul(x)?.mul_scalar(0.5)?.into())
+        };
+        Custom::new("HalfSquare", forward, |ctx, _| Ok(ctx.saved_tensor(0)?.clone().into()))
+    };
+    let x = leaf(DType::F32, &[3.0]);
+    let y = x.mul_scalar(1.0).unwrap();
+    y.retain_grad().unwrap();
+    half_square().on(&[&y]).sum().unwrap().backward().unwrap();
+    half_square().on(&[&x]).sum().unwrap().backward().unwrap();
+    let leaf_node = Arc::downgrade(x.grad_fn().unwrap());
+    let y_node = Arc::downgrade(y.grad_fn().unwrap());
+    for kept in [&x, &y] {
+        let grad = kept.grad().unwrap();
+        assert!(!grad.requires_grad(), "nothing was recorded");
+        let error = grad.sum().unwrap().backward().unwrap_err().to_string();
+        assert!(error.contains("in a backward without `create_graph`"), "{error}");
+    }
+    drop((x, y));
+    assert_eq!((leaf_node.strong_count(), y_node.strong_count()), (0, 0));
+}
