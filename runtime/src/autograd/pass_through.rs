@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::edge::Cut;
 use super::edge::{Edge, Origin};
-use super::grad_mode;
+use super::grad_mode::{self, GradMode};
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
@@ -112,8 +112,10 @@ impl<E: Engine> DynTensor<E> {
 
     /// `array`, which has these values in another dtype, with the conversion recorded.
     fn converted(&self, array: E::Array) -> Result<Self> {
-        if !array.dtype().is_float() && self.requires_grad() {
-            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function.
+        let in_forward = grad_mode::current() == GradMode::InForward;
+        if !array.dtype().is_float() && self.requires_grad() && !in_forward {
+            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function. Inside the
+            // forward of one this may be the output that it declares.
             return Ok(Self::with_origin(
                 array,
                 Origin::Cut(Cut::Function { function: "Cast", position: 0 }),

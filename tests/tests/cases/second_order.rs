@@ -196,6 +196,29 @@ fn o_57_a_graph_that_saves_its_outputs_is_freed_with_them() {
 }
 
 #[test]
+fn a_second_derivative_flows_through_a_saved_integer_output_whose_gradient_is_declared() {
+    // y = trunc(x), straight through; backward takes dy/dx = y for it, so dx = G·y and d(dx)/dx = G·dy/dx = G·y.
+    let forward = |ctx: &mut Context, inputs: &Inputs<'_>| {
+        ctx.set_output_grad_dtype(&[GradDType::Exactly(DType::F32)])?;
+        let y = inputs.get(0)?.cast(DType::I8)?;
+        ctx.save_for_backward(&y);
+        Ok(y.into())
+    };
+    let backward = |ctx: &Context, grads: Gradients| {
+        let y = ctx.saved_tensor(0)?;
+        Ok(grads[0].as_ref().unwrap().mul(y)?.into())
+    };
+    let x = leaf(DType::F32, &[3.75]);
+    let y = Custom::new("Truncate", forward, backward).on(&[&x]);
+    let seed = of(DType::F32, &[1.0]);
+    let first = gradpact::grad(&[(&y, Some(&seed))], &[&x], options().create_graph()).unwrap();
+    let first = first[0].as_ref().unwrap();
+    assert_eq!(values(first), [3.0]);
+    let second = gradpact::grad(&[(first, None)], &[&x], options()).unwrap();
+    assert_eq!(values(second[0].as_ref().unwrap()), [3.0], "through the saved output");
+}
+
+#[test]
 fn a_saved_input_that_backward_returns_as_it_is_does_not_become_a_graph_of_the_leaf_that_keeps_it() {
     // ½x², whose gradient for a seed of one is x itself.
     let half_square = || {
