@@ -2,8 +2,6 @@
 
 use core::fmt;
 
-use smallvec::smallvec;
-
 use super::admission::{Sender, refused};
 use super::edge::{Edge, Origin};
 use super::grad_cell::GradCell;
@@ -14,6 +12,7 @@ use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, Policy, Source, admit};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
+use crate::list::List;
 
 /// The sink that holds a leaf's gradient.
 pub struct AccumulateGrad<E: Engine> {
@@ -25,7 +24,7 @@ pub struct AccumulateGrad<E: Engine> {
 impl<E: Engine> AccumulateGrad<E> {
     pub(super) fn record(array: &E::Array, contract: GradContract) -> Result<NodeRef<E>> {
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-        Node::record(Self { array: array.clone(), grad: GradCell::new() }, smallvec![], smallvec![metadata])
+        Node::record(Self { array: array.clone(), grad: GradCell::new() }, List::new(), metadata.into())
     }
 
     /// The sink of a leaf that takes the place of the one at `before`, whose contract and hooks it keeps.
@@ -33,7 +32,7 @@ impl<E: Engine> AccumulateGrad<E> {
         let contract = before.inputs()[0].contract();
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
         let step = Self { array: array.clone(), grad: GradCell::new() };
-        Node::with_hooks(step, smallvec![], smallvec![metadata], before.shared_hooks())
+        Node::with_hooks(step, List::new(), metadata.into(), before.shared_hooks())
     }
 
     /// The gradient so far.

@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use super::admission::{Sender, admit_gradient};
 use super::edge::{Edge, Origin};
-use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
+use super::waiting::{Pending, Waiting};
 use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
@@ -66,16 +66,9 @@ impl Needed {
     }
 }
 
-/// A node with the gradients that have arrived at it.
-struct Pending<'g, E: Engine> {
-    node: &'g NodeRef<E>,
-    sums: SmallVec<[Sum<E>; 1]>,
-}
-
 /// The state of one backward call.
 pub(super) struct GraphTask<'g, E: Engine> {
-    /// By sequence number, so that the last entry is the next node. See NOTE [Sequence numbers].
-    pending: BTreeMap<u64, Pending<'g, E>>,
+    waiting: Waiting<'g, E>,
     retain_graph: bool,
     policy: Policy,
     /// The number of this call, if it is observed.
@@ -98,7 +91,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     /// A call that runs every node.
     pub(super) fn new(retain_graph: bool, policy: Policy) -> Self {
         Self {
-            pending: BTreeMap::new(),
+            waiting: Waiting::new(),
             retain_graph,
             policy,
             observed: observe::observed_call(),
@@ -126,42 +119,33 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     /// Adds an admitted gradient to the sum at the end of an edge.
     fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
         let grad_dtype = edge.metadata().contract().grad_dtype;
-        self.pending(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
-    }
-
-    /// What waits at a node, which is visited from now on even if no gradient comes.
-    fn pending(&mut self, node: &'g NodeRef<E>) -> &mut Pending<'g, E> {
-        self.pending.entry(node.sequence_nr()).or_insert_with(|| {
-            let sums = node.inputs().iter().map(|_| Sum::default()).collect();
-            Pending { node, sums }
-        })
+        self.waiting.at(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
     }
 
     /// Visits what a node leads to, without a gradient. See NOTE [Undefined gradients].
     fn send_undefined(&mut self, edge: &'g Edge<E>) {
         if self.wants(edge) && edge.node().step().as_leaf().is_none() {
-            self.pending(edge.node());
+            self.waiting.at(edge.node());
         }
     }
 
     /// Runs the nodes, highest first, until no gradient waits. Returns what was captured.
     pub(super) fn run(mut self) -> Result<Answers<'g, E>> {
-        while let Some((sequence_nr, Pending { node, sums })) = self.pending.pop_last() {
-            let mut grads = Gradients::new();
-            for (position, (sum, metadata)) in (0..).zip(sums.into_iter().zip(node.inputs())) {
-                let _scene = self
-                    .observed
-                    .and_then(|call| observe::enter(|| Scene::Sum { node: node.info(), position, call }));
-                grads.push(sum.deliver(metadata.contract().grad_dtype)?);
-            }
+        while let Some(Pending { node, sums }) = self.waiting.pop() {
+            let mut grads = sums.try_map(|position, sum| {
+                let _scene = self.observed.and_then(|call| {
+                    observe::enter(|| Scene::Sum { node: node.info(), position: position as u32, call })
+                });
+                sum.deliver(node.inputs()[position].contract().grad_dtype)
+            })?;
             if let Some(hooks) = node.existing_hooks() {
                 guarded(node.name(), || hooks.run_tensor_hooks(node, &mut grads))?;
             }
             if let Some(needed) = &self.needed {
-                for &(input_nr, answer) in needed.captured.get(&sequence_nr).into_iter().flatten() {
+                for &(input_nr, answer) in needed.captured.get(&node.sequence_nr()).into_iter().flatten() {
                     self.captured[answer].clone_from(&grads[input_nr as usize]);
                 }
-                if !needed.executed.contains(&sequence_nr) {
+                if !needed.executed.contains(&node.sequence_nr()) {
                     continue;
                 }
             }
@@ -220,18 +204,16 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
     fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>) -> Result<Gradients<E>> {
-        let admit =
-            |(position, (grad, origin)): (usize, (Option<DynTensor<E>>, &Origin<E>))| match (grad, origin) {
-                (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
-                    let sender = Sender::Node(node, position);
-                    admit_gradient(self.policy, sender, edge, grad, self.observed).map(Some)
-                }
-                (Some(_), Origin::Absent) => {
-                    Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
-                }
-                _ => Ok(None),
-            };
-        returned.into_iter().zip(node.next_edges()).enumerate().map(admit).collect()
+        returned.try_map(|position, grad| match (grad, &node.next_edges()[position]) {
+            (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
+                let sender = Sender::Node(node, position);
+                admit_gradient(self.policy, sender, edge, grad, self.observed).map(Some)
+            }
+            (Some(_), Origin::Absent) => {
+                Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
+            }
+            _ => Ok(None),
+        })
     }
 }
 

@@ -22,6 +22,7 @@ mod pass_through;
 mod saved;
 mod saved_hooks;
 mod tensor;
+mod waiting;
 
 pub(crate) use autocast::AutocastGuard;
 pub use autocast::{autocast, autocast_dtype};

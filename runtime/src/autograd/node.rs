@@ -5,8 +5,6 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use smallvec::SmallVec;
-
 use super::accumulate_grad::AccumulateGrad;
 use super::creation_hook;
 use super::edge::{Edge, Origin, drop_in_turn};
@@ -18,6 +16,7 @@ use super::tensor::Gradients;
 use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::list::List;
 use crate::observe::NodeInfo;
 
 /// A shared node.
@@ -95,8 +94,8 @@ static NEXT_SEQUENCE_NR: AtomicU64 = AtomicU64::new(0);
 /// inputs go.
 pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
     sequence_nr: u64,
-    next_edges: SmallVec<[Origin<E>; 2]>,
-    inputs: SmallVec<[InputMetadata; 1]>,
+    next_edges: List<Origin<E>>,
+    inputs: List<InputMetadata>,
     // Made when the first hook is registered: a node without hooks pays one empty pointer.
     // Shared by the leaves that a parameter was before and after a step.
     hooks: OnceLock<Arc<NodeHooks<E>>>,
@@ -108,11 +107,7 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     ///
     /// # Errors
     /// Those of node creation hooks.
-    pub fn record(
-        step: S,
-        next_edges: SmallVec<[Origin<E>; 2]>,
-        inputs: SmallVec<[InputMetadata; 1]>,
-    ) -> Result<NodeRef<E>> {
+    pub fn record(step: S, next_edges: List<Origin<E>>, inputs: List<InputMetadata>) -> Result<NodeRef<E>> {
         let node = Self::with_hooks(step, next_edges, inputs, OnceLock::new());
         label::attach(&node);
         creation_hook::announce(&node)?;
@@ -122,8 +117,8 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     /// A node that has hooks from the start, and is shown to no creation hook: it takes the place of one that was.
     pub(super) fn with_hooks(
         step: S,
-        next_edges: SmallVec<[Origin<E>; 2]>,
-        inputs: SmallVec<[InputMetadata; 1]>,
+        next_edges: List<Origin<E>>,
+        inputs: List<InputMetadata>,
         hooks: OnceLock<Arc<NodeHooks<E>>>,
     ) -> NodeRef<E> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);

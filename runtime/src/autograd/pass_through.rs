@@ -1,6 +1,6 @@
 //! The two operations that the engine itself needs, conversion and addition. Their backward passes the gradient on.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::edge::Cut;
 use super::edge::{Edge, Origin};
@@ -12,6 +12,7 @@ use crate::contract::{GradContract, GradDType};
 use crate::dtype::{Census, DType};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
+use crate::list::List;
 use crate::observe;
 
 /// A step that gives each input the gradient of the output as it came: admission does the converting.
@@ -61,7 +62,7 @@ fn record_as<E: Engine>(
     };
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
     let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
-    let node = Node::record(PassThrough { name }, next_edges, smallvec![metadata])?;
+    let node = Node::record(PassThrough { name }, next_edges, metadata.into())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
@@ -198,7 +199,7 @@ impl<E: Engine> BackwardStep<E> for DeadEnd {
 pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Result<DynTensor<E>> {
     let end = DeadEnd { name: "SavedIntermediate", function: node.name(), error: Error::SavedIntermediate };
     let next_edges = node.next_edges().iter().cloned().collect();
-    let node = Node::record(end, next_edges, smallvec![undeclared::<E>(&array)])?;
+    let node = Node::record(end, next_edges, undeclared::<E>(&array).into())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
@@ -209,7 +210,7 @@ pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Resu
 /// Those of node creation hooks.
 pub fn differentiable_once<E: Engine>(
     function: &'static str,
-    used: SmallVec<[Origin<E>; 2]>,
+    used: List<Origin<E>>,
     returned: Gradients<E>,
 ) -> Result<Gradients<E>> {
     if used.iter().all(|origin| origin.edge().is_none()) {
