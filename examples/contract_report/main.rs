@@ -2,58 +2,56 @@
 //!
 //! `cargo run --example contract_report [-- --format text|markdown|csv|json]`
 //!
-//! A scalar loss is sent backward through each. For each one line tells the dtype of the output, what was declared,
-//! the dtype in which backward received its gradient, what became of a gradient of 0.1 and of 1e-10, and what PyTorch
-//! 2.14.1 was measured to do. A second table tells what a Function saved for its backward, and what became of that. At the
-//! end it asserts that what was declared is what arrived.
+//! A scalar loss is sent backward through each, under an audit. For each one line tells the dtype of the output, what was
+//! declared, the dtype in which backward received its gradient, what the conversion did to a gradient of 0.1 and of 1e-10,
+//! and what PyTorch 2.14.1 was measured to do. A second table tells what a Function saved for its backward, and what became of
+//! that. Then the audits with and without a declaration are compared. At the end it asserts that what was declared is what
+//! arrived.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
 mod saved;
 
-use std::sync::{Arc, Mutex};
-
 use clap::{Parser, ValueEnum};
+use gradpact::audit::{self, Audit};
 use gradpact::prelude::*;
 use serde::Serialize;
-
-/// What a Function's backward received: dtype and values.
-type Received = Arc<Mutex<Option<DynTensor>>>;
 
 /// The gradients that the loss sends: the one f16 rounds, the other it flushes to zero.
 const SENT: [f32; 2] = [0.1, 1e-10];
 
-/// Writes a Function that stores its input in f16 and notes the gradient that its backward receives.
+/// Writes a Function `Store` that stores its input in f16, in a module of its own.
 macro_rules! stored_in_f16 {
-    ($name:ident, received as $gradient:ty, $(#[$contract:meta])+) => {
-        $(#[$contract])+
-        struct $name(Received);
+    ($module:ident, received as $gradient:ty, #[$contract:meta]) => {
+        mod $module {
+            use super::*;
 
-        impl Op for $name {
-            type Inputs = Tensor<f32>;
+            #[$contract]
+            pub(super) struct Store;
 
-            fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> {
-                x.cast()
-            }
+            impl Op for Store {
+                type Inputs = Tensor<f32>;
 
-            fn backward(&self, _: &Context, grad: $gradient) -> Result<Value<f32>> {
-                let grad: DynTensor = grad.into();
-                let in_f32 = grad.cast(DType::F32)?.typed()?;
-                *self.0.lock().map_err(|_| Error::custom("a reader panicked"))? = Some(grad);
-                Ok(in_f32)
+                fn forward(&self, _: &mut Context, x: Value<f32>) -> Result<Value<f16>> {
+                    x.cast()
+                }
+
+                fn backward(&self, _: &Context, grad: $gradient) -> Result<Value<f32>> {
+                    DynTensor::from(grad).cast(DType::F32)?.typed()
+                }
             }
         }
     };
 }
 
-stored_in_f16!(Undeclared, received as Value<f16>, #[autograd_function(out = f16)]);
-stored_in_f16!(InF16, received as Value<f16>, #[autograd_function(out = f16, grad = f16)]);
-stored_in_f16!(InF32, received as Value<f32>, #[autograd_function(out = f16, grad = f32)]);
-stored_in_f16!(AsItComes, received as DynTensor, #[autograd_function(out = f16, grad = any)]);
-stored_in_f16!(InBf16, received as Value<bf16>, #[autograd_function(out = f16, grad = bf16)]);
-stored_in_f16!(InF64, received as Value<f64>, #[autograd_function(out = f16, grad = f64)]);
-stored_in_f16!(InF8e4m3, received as Value<f8e4m3>, #[autograd_function(out = f16, grad = f8e4m3)]);
-stored_in_f16!(InF8e5m2, received as Value<f8e5m2>, #[autograd_function(out = f16, grad = f8e5m2)]);
+stored_in_f16!(undeclared, received as Value<f16>, #[autograd_function(out = f16)]);
+stored_in_f16!(in_f16, received as Value<f16>, #[autograd_function(out = f16, grad = f16)]);
+stored_in_f16!(in_f32, received as Value<f32>, #[autograd_function(out = f16, grad = f32)]);
+stored_in_f16!(as_it_comes, received as DynTensor, #[autograd_function(out = f16, grad = any)]);
+stored_in_f16!(in_bf16, received as Value<bf16>, #[autograd_function(out = f16, grad = bf16)]);
+stored_in_f16!(in_f64, received as Value<f64>, #[autograd_function(out = f16, grad = f64)]);
+stored_in_f16!(in_f8e4m3, received as Value<f8e4m3>, #[autograd_function(out = f16, grad = f8e4m3)]);
+stored_in_f16!(in_f8e5m2, received as Value<f8e5m2>, #[autograd_function(out = f16, grad = f8e5m2)]);
 
 /// One line of the report.
 #[derive(Debug, Serialize)]
@@ -70,56 +68,51 @@ struct Line {
     pytorch_direct: &'static str,
 }
 
-/// Sends a scalar loss back through `y`, whose gradient is then [`SENT`], and reports.
+/// Sends a scalar loss back through what `apply` makes, whose gradient is then [`SENT`], and reports.
 fn report<G: gradpact::typed::GradType>(
     declared: &'static str,
     pytorch: (&'static str, &'static str),
-    apply: impl FnOnce(Received, &Tensor<f32>) -> Result<Tensor<f16, G>>,
-) -> Result<Line> {
-    let received = Received::default();
+    apply: impl FnOnce(&Tensor<f32>) -> Result<Tensor<f16, G>>,
+) -> Result<(Line, Audit)> {
     let x = Tensor::<f32>::from_vec(vec![1.0, 2.0], [2])?.requiring_grad()?;
-    let y = apply(Arc::clone(&received), &x)?.into_dyn();
-    let weights = DynTensor::from_vec(SENT.to_vec(), [2])?;
-    let loss = y.cast(DType::F32)?.mul(&weights)?.sum()?;
-    loss.backward()?;
+    let y = apply(&x)?.into_dyn();
+    y.retain_grad()?;
+    let loss = y.cast(DType::F32)?.mul(&DynTensor::from_vec(SENT.to_vec(), [2])?)?.sum()?;
+    let (result, audit) = audit::record(|| loss.backward());
+    result?;
 
-    let grad = received.lock().map_err(|_| Error::custom("backward panicked"))?.take();
-    let grad = grad.ok_or_else(|| Error::custom("backward did not run"))?;
-    let values = grad.cast(DType::F64)?.to_vec::<f64>()?;
-    Ok(Line {
-        output: y.dtype().to_string(),
+    let nothing = || Error::custom("no gradient arrived");
+    let row = audit.rows_of("Store", 0).next().ok_or_else(nothing)?;
+    let values = y.grad().ok_or_else(nothing)?.to_f64_vec()?;
+    let received = row.delivered().ok_or_else(nothing)?;
+    let line = Line {
+        output: row.storage.to_string(),
         declared,
-        received: grad.dtype().to_string(),
-        conversion: conversion(grad.dtype()),
+        received: received.to_string(),
+        conversion: match (row.arrived == received, row.census()) {
+            (false, Some(census)) => format!("{} → {received}: {census}", row.arrived),
+            _ => "none".to_owned(),
+        },
         value_of_0_1: values[0],
         value_of_1e_10: values[1],
         pytorch_same_loss: pytorch.0,
         pytorch_direct: pytorch.1,
-    })
-}
-
-/// What happened to the f32 gradient on its way to a backward that received `dtype`.
-fn conversion(dtype: DType) -> String {
-    let sent = DType::F32;
-    match (sent == dtype, sent.fits_in(dtype)) {
-        (true, _) => "none".to_owned(),
-        (_, true) => format!("{sent} → {dtype}, exact"),
-        _ => format!("{sent} → {dtype}, rounded"),
-    }
+    };
+    Ok((line, audit))
 }
 
 /// Every way to declare it, with what PyTorch 2.14.1 (CPU) was measured to do: for a gradient of 1e-10 from
 /// `y.float().sum() * 1e-10`, and for 0.1 and 1e-10 from `y.backward(gradient=g)` with g in f32.
-fn all() -> Result<Vec<Line>> {
+fn all() -> Result<Vec<(Line, Audit)>> {
     Ok(vec![
-        report("–", ("f16 0", "f16 0.0999756, 0"), |r, x| Undeclared(r).apply(x))?,
-        report("f16", ("f16 0", "f16 0.0999756, 0"), |r, x| InF16(r).apply(x))?,
-        report("f32", ("f32 0", "f32 0.1, 1e-10"), |r, x| InF32(r).apply(x))?,
-        report("any", ("f16 0", "f32 0.1, 1e-10"), |r, x| AsItComes(r).apply(x))?,
-        report("bf16", ("bf16 0", "bf16 0.100098, 1.00044e-10"), |r, x| InBf16(r).apply(x))?,
-        report("f64", ("f64 0", "f64 0.1, 1e-10"), |r, x| InF64(r).apply(x))?,
-        report("f8e4m3", ("f8e4m3 0", "f8e4m3 0.101562, 0"), |r, x| InF8e4m3(r).apply(x))?,
-        report("f8e5m2", ("f8e5m2 0", "f8e5m2 0.09375, 0"), |r, x| InF8e5m2(r).apply(x))?,
+        report("–", ("f16 0", "f16 0.0999756, 0"), |x| undeclared::Store.apply(x))?,
+        report("f16", ("f16 0", "f16 0.0999756, 0"), |x| in_f16::Store.apply(x))?,
+        report("f32", ("f32 0", "f32 0.1, 1e-10"), |x| in_f32::Store.apply(x))?,
+        report("any", ("f16 0", "f32 0.1, 1e-10"), |x| as_it_comes::Store.apply(x))?,
+        report("bf16", ("bf16 0", "bf16 0.100098, 1.00044e-10"), |x| in_bf16::Store.apply(x))?,
+        report("f64", ("f64 0", "f64 0.1, 1e-10"), |x| in_f64::Store.apply(x))?,
+        report("f8e4m3", ("f8e4m3 0", "f8e4m3 0.101562, 0"), |x| in_f8e4m3::Store.apply(x))?,
+        report("f8e5m2", ("f8e5m2 0", "f8e5m2 0.09375, 0"), |x| in_f8e5m2::Store.apply(x))?,
     ])
 }
 
@@ -182,7 +175,9 @@ fn print_text(report: &Report, borders: [&str; 3]) {
         "\ndeclared –: no `grad` key. PyTorch's columns: dtype and value received, as measured on 2.14.1.\n"
     );
     print_table(&saved::HEADINGS, &report.saved.iter().map(saved::Line::cells).collect::<Vec<_>>(), borders);
-    println!("\n{}", summary(&report.gradients));
+    let [without, with] = &report.compared;
+    println!("\nWithout `grad = f32`, and with it:\n{}", without.compare(with));
+    println!("{}", summary(&report.gradients));
 }
 
 /// One line to paste into a training note.
@@ -217,11 +212,16 @@ struct Arguments {
 struct Report {
     gradients: Vec<Line>,
     saved: Vec<saved::Line>,
+    /// The audits without a declaration and with `grad = f32`.
+    #[serde(skip)]
+    compared: [Audit; 2],
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
-    let report = Report { gradients: all()?, saved: saved::all()? };
+    let (gradients, audits): (Vec<_>, Vec<_>) = all()?.into_iter().unzip();
+    let compared = [audits[0].clone(), audits[2].clone()];
+    let report = Report { gradients, saved: saved::all()?, compared };
     match arguments.format {
         Format::Text => print_text(&report, ["", "  ", ""]),
         Format::Markdown => print_text(&report, ["| ", " | ", " |"]),

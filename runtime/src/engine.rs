@@ -4,7 +4,7 @@
 
 use core::fmt::Debug;
 
-use crate::dtype::DType;
+use crate::dtype::{Census, DType};
 use crate::error::Result;
 use crate::shape::Shape;
 
@@ -27,6 +27,15 @@ pub trait Array: Clone + Debug + Send + Sync + 'static {
     /// # Errors
     /// If the engine cannot hold the result.
     fn cast(&self, dtype: DType) -> Result<Self>;
+
+    /// [`cast`](Self::cast), and what became of the values, for an audit; `None` if the engine does not count. In its own
+    /// dtype what the values are.
+    ///
+    /// # Errors
+    /// If the engine cannot hold the result.
+    fn cast_counting(&self, dtype: DType) -> Result<(Self, Option<Census>)> {
+        Ok((self.cast(dtype)?, None))
+    }
 
     /// `self + other` in the dtype of `self`, which `other` (of the same shape) is converted to first.
     ///

@@ -3,6 +3,8 @@
 // Lets expansions say `::gradpact` inside this crate too.
 extern crate self as gradpact;
 
+#[cfg(feature = "audit")]
+pub mod audit;
 pub mod autograd;
 pub mod contract;
 #[cfg(feature = "cpu")]
@@ -12,6 +14,7 @@ pub mod engine;
 pub mod error;
 pub mod function;
 mod list;
+mod observe;
 #[cfg(feature = "cpu")]
 pub mod optim;
 pub mod prelude;

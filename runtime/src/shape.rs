@@ -10,8 +10,15 @@ use crate::error::{Error, Result};
 /// The extents of a tensor's dimensions, outermost first; `[]` is a scalar.
 ///
 /// It dereferences to a slice. Build one from an array, a slice or a `Vec` of `usize`.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 4]>);
+
+impl Clone for Shape {
+    fn clone(&self) -> Self {
+        // The derived one goes element by element.
+        Self(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Shape {
     /// The shape of a scalar, `[]`.

@@ -31,6 +31,13 @@ pub fn round(dtype: DType, value: f64) -> f64 {
     }
 }
 
+/// What is left of a value of `dtype` that was kept in `narrower`, if that has fewer bits and both are floats.
+pub fn kept(narrower: Option<DType>, dtype: DType, value: f64) -> f64 {
+    let narrows =
+        |narrower: &DType| bits(dtype).is_some() && narrower.size_in_bytes() < dtype.size_in_bytes();
+    narrower.filter(narrows).map_or(value, |narrower| round(narrower, value))
+}
+
 /// Rounds to the nearest multiple of the spacing that the format has around `value`.
 fn round_float(exponent: i32, fraction: i32, value: f64) -> f64 {
     // The one format without infinities gives its last codes to numbers: up to 448, where it stays.

@@ -4,6 +4,9 @@
 pub mod compiler;
 pub mod format;
 pub mod lab;
+pub mod listing;
+pub mod log;
+pub mod plan;
 pub mod program;
 pub mod reference;
 pub mod toy;

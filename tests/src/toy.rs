@@ -44,7 +44,8 @@ impl ToyArray {
         &self.values
     }
 
-    /// `f` of the values of both, in the dtype that both promote to. 8- and 16-bit floats compute in `f32`.
+    /// `f` of the values of both, in the dtype that both promote to, to which they are converted first. 8- and 16-bit floats
+    /// compute in `f32`.
     fn zip(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Result<Self> {
         if self.shape != other.shape {
             let problem = format!("shapes {} and {} differ", self.shape, other.shape);
@@ -53,7 +54,8 @@ impl ToyArray {
         let dtype = self.dtype.promote(other.dtype);
         let wide = dtype.accumulation();
         let pairs = self.values.iter().zip(&*other.values);
-        Ok(Self::new(dtype, self.shape.clone(), pairs.map(|(&a, &b)| round_to(wide, f(a, b)))))
+        let values = pairs.map(|(&a, &b)| round_to(wide, f(round_to(dtype, a), round_to(dtype, b))));
+        Ok(Self::new(dtype, self.shape.clone(), values))
     }
 }
 

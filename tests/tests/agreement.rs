@@ -1,11 +1,11 @@
 //! What a tensor's type says of its gradient is what the graph does, on every way to get there; and hostile uses of the graph
 //! that once broke it.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it fails")]
 
 use std::sync::{Arc, Mutex};
 
-use gradpact::autograd::{NodeRef, node_creation_hook};
+use gradpact::autograd::{HookHandle, NodeRef, node_creation_hook};
 use gradpact::prelude::*;
 use gradpact::{Cpu, backward, grad};
 
@@ -134,12 +134,41 @@ fn formulas_cannot_change_the_contract_that_the_attribute_declares() {
 }
 
 #[test]
-fn a_panic_in_a_hook_is_an_error_and_the_next_backward_works() {
+fn a_panic_in_a_hook_of_any_kind_is_an_error_and_the_next_backward_works() {
+    type Register = fn(&DynTensor, &DynTensor) -> Result<HookHandle>;
+    let kinds: [(Register, &str); 5] = [
+        (|_, y| y.register_hook(|_| panic!("no more")), "Mul"),
+        (|x, _| x.register_hook(|_| panic!("no more")), "AccumulateGrad"),
+        (|_, y| Ok(y.grad_fn().unwrap().register_prehook(|_| panic!("no more"))), "Mul"),
+        (|_, y| Ok(y.grad_fn().unwrap().register_hook(|_, _| panic!("no more"))), "Mul"),
+        (|x, _| x.register_post_accumulate_grad_hook(|_| panic!("no more")), "AccumulateGrad"),
+    ];
+    for (register, node) in kinds {
+        let x = DynTensor::from_vec(vec![1.0_f32], [1]).unwrap().requiring_grad().unwrap();
+        let y = x.mul(&x).unwrap();
+        let handle = register(&x, &y).unwrap();
+        let error = y.backward_opts(BackwardOptions::new().retain_graph()).unwrap_err().to_string();
+        assert_eq!(error, format!("a hook of `{node}` panicked: no more"));
+        handle.remove();
+        x.zero_grad();
+        y.backward().unwrap();
+        assert_eq!(x.grad().unwrap().item::<f32>().unwrap(), 2.0);
+    }
+    let x = DynTensor::ones([1], DType::F32).unwrap().requiring_grad().unwrap();
+    let refuse = |_: &NodeRef<Cpu>| panic!("no more");
+    let error = node_creation_hook(refuse, || x.exp()).unwrap_err().to_string();
+    assert_eq!(error, "a hook of `Exp` panicked: no more");
+    assert!(x.exp().is_ok());
+}
+
+#[test]
+fn an_operation_whose_gradient_a_prehook_took_away_sends_none_on() {
     let x = DynTensor::from_vec(vec![1.0_f32], [1]).unwrap().requiring_grad().unwrap();
     let y = x.mul(&x).unwrap();
-    let handle = y.register_hook(|_| panic!("no more")).unwrap();
-    let error = y.backward_opts(BackwardOptions::new().retain_graph()).unwrap_err().to_string();
-    assert!(error.contains("`Mul` panicked: no more"), "{error}");
+    let take_away = |grads: &Gradients| Ok(Some(grads.iter().map(|_| None).collect()));
+    let handle = y.grad_fn().unwrap().register_prehook(take_away);
+    y.backward_opts(BackwardOptions::new().retain_graph()).unwrap();
+    assert!(x.grad().is_none(), "as in PyTorch, and not zeros");
     handle.remove();
     y.backward().unwrap();
     assert_eq!(x.grad().unwrap().item::<f32>().unwrap(), 2.0);

@@ -179,6 +179,31 @@ fn a_deep_chain_held_through_fields_saved_or_stored_values_of_the_users_structs_
 }
 
 #[test]
+fn a_deep_chain_of_nodes_that_hold_the_one_before_in_metadata_or_a_hook_is_dropped() {
+    on_a_small_stack(|| {
+        for in_metadata in [true, false] {
+            let alive = Alive::default();
+            let chain = (0..WIDE).fold(leaf(), |before, _| {
+                let after = Pass::new(&alive).on(&[&before]);
+                let (node, held) = (after.grad_fn().unwrap(), Arc::clone(before.grad_fn().unwrap()));
+                if in_metadata {
+                    node.set_metadata("before", held);
+                } else {
+                    node.register_prehook(move |_| {
+                        let _ = &held;
+                        Ok(None)
+                    });
+                }
+                after
+            });
+            assert_eq!(alive.count(), WIDE);
+            drop(chain);
+            assert_eq!(alive.count(), 0);
+        }
+    });
+}
+
+#[test]
 fn backward_frees_saved_tensors_so_that_what_only_they_held_is_dropped_at_once() {
     on_a_small_stack(|| {
         let (alive, leaf) = (Alive::default(), leaf());

@@ -2,17 +2,17 @@
 
 use core::fmt;
 
-use smallvec::smallvec;
-
 use super::admission::{Sender, refused};
 use super::edge::{Edge, Origin};
 use super::grad_cell::GradCell;
+use super::graph_task::guarded;
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
-use crate::contract::{GradContract, Policy, admit};
+use crate::contract::{GradContract, Policy, Source, admit};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
+use crate::list::List;
 
 /// The sink that holds a leaf's gradient.
 pub struct AccumulateGrad<E: Engine> {
@@ -24,7 +24,7 @@ pub struct AccumulateGrad<E: Engine> {
 impl<E: Engine> AccumulateGrad<E> {
     pub(super) fn record(array: &E::Array, contract: GradContract) -> Result<NodeRef<E>> {
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-        Node::record(Self { array: array.clone(), grad: GradCell::new() }, smallvec![], smallvec![metadata])
+        Node::record(Self { array: array.clone(), grad: GradCell::new() }, List::new(), metadata.into())
     }
 
     /// The sink of a leaf that takes the place of the one at `before`, whose contract and hooks it keeps.
@@ -32,7 +32,7 @@ impl<E: Engine> AccumulateGrad<E> {
         let contract = before.inputs()[0].contract();
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
         let step = Self { array: array.clone(), grad: GradCell::new() };
-        Node::with_hooks(step, smallvec![], smallvec![metadata], before.shared_hooks())
+        Node::with_hooks(step, List::new(), metadata.into(), before.shared_hooks())
     }
 
     /// The gradient so far.
@@ -76,6 +76,21 @@ impl<E: Engine> fmt::Debug for AccumulateGrad<E> {
     }
 }
 
+/// A hook may have changed the leaf's gradient dtype since the gradient was admitted; under the strict policy of the call it is not
+/// converted to one that nobody declared.
+fn still_admissible<E: Engine>(call: &BackwardCall<'_, E>, grad: &DynTensor<E>) -> Result<()> {
+    let metadata = &call.node.inputs()[0];
+    let contract = metadata.contract();
+    if call.policy == Policy::Cast || contract.source == Source::Declared {
+        return Ok(());
+    }
+    let contract = GradContract { policy: call.policy, ..contract };
+    match admit(metadata.shape(), contract, grad.shape(), grad.dtype()) {
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(refused(Sender::Waiting, metadata, "a leaf".to_owned(), grad, refusal)),
+    }
+}
+
 impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
     fn name(&self) -> &'static str {
         "AccumulateGrad"
@@ -83,10 +98,12 @@ impl<E: Engine> BackwardStep<E> for AccumulateGrad<E> {
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
         for grad in grads.into_iter().flatten() {
+            still_admissible(call, &grad)?;
             self.grad.add(&grad, || call.node.inputs()[0].contract().grad_dtype)?;
             if let Some(hooks) = call.node.existing_hooks() {
                 let edge = Edge::new(NodeRef::clone(call.node), 0);
-                hooks.run_leaf(&DynTensor::with_origin(self.array.clone(), Origin::Edge(edge)))?;
+                let leaf = DynTensor::with_origin(self.array.clone(), Origin::Edge(edge));
+                guarded(call.node.name(), || hooks.run_leaf(&leaf))?;
             }
         }
         Ok(Gradients::new())

@@ -90,6 +90,21 @@ pub fn backward<E: Engine>(
 ///
 /// # Errors
 /// As [`backward`], and [`Error::NotDifferentiable`] or [`Error::Unreachable`] for an input without a gradient.
+///
+/// # Examples
+/// A gradient penalty: the derivative of (dy/dx)², with y = x³.
+/// ```
+/// use gradpact::prelude::*;
+///
+/// let x = Tensor::<f16, f32>::from_vec(vec![f16::from_f32(2.0)], [1])?.requiring_grad()?;
+/// let y = x.pow_scalar(3.0)?;
+/// let options = BackwardOptions::new().create_graph();
+/// let slope = gradpact::grad(&[(y.sum()?.as_dyn(), None)], &[x.as_dyn()], options)?.remove(0).unwrap();
+/// assert_eq!((slope.dtype(), slope.item::<f32>()?), (DType::F32, 12.0));
+/// slope.mul(&slope)?.sum()?.backward()?;
+/// assert_eq!(x.grad().unwrap().item()?, 288.0);
+/// # Ok::<(), gradpact::Error>(())
+/// ```
 pub fn grad<E: Engine>(
     roots: &[(&DynTensor<E>, Option<&DynTensor<E>>)],
     inputs: &[&DynTensor<E>],

@@ -6,6 +6,7 @@ use core::any::Any;
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::graph_task::guarded;
 use super::node::NodeRef;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -50,7 +51,7 @@ impl Drop for Running {
 ///
 /// Scopes nest, the outermost hook first. Leaves are nodes too, and so are nodes of a backward with `create_graph`; the leaf
 /// that an optimizer puts in the place of another is not shown again, since it has that one's hooks and metadata. An
-/// error of the hook is an error of the operation that created the node, which is then not recorded. A hook that creates
+/// error or panic of the hook is an error of the operation that created the node, which is then not recorded. A hook that creates
 /// a node itself gets an error.
 ///
 /// # Examples
@@ -91,5 +92,5 @@ fn run_hooks<E: Engine>(node: &NodeRef<E>) -> Result<()> {
     let _running = Running::enter();
     // A copy: a hook may open a scope of its own.
     let hooks = HOOKS.with(|hooks| hooks.borrow().clone());
-    hooks.iter().try_for_each(|hook| hook(node))
+    hooks.iter().try_for_each(|hook| guarded(node.name(), || hook(node)))
 }

@@ -186,27 +186,30 @@ fn next_waiting() -> Option<Box<dyn Any>> {
     })
 }
 
-/// Dropping the last edge to a node drops the node, its edges, its saved tensors and whatever the user's struct
-/// holds, and so on to the leaves: recursion as deep as the graph, if left alone. NOTE [Drop in turns]: at a depth of
-/// `DROP_DEPTH` nodes are put aside, and the outermost drop takes them up when it is done. So the stack stays
-/// small on every way from node to node, also through fields that this crate cannot see.
+/// Drops what may be the last that holds a node, and with it that node's edges, saved tensors, hooks and metadata and whatever
+/// the user's struct holds, and so on to the leaves: recursion as deep as the graph, if left alone. NOTE [Drop in turns]: at
+/// a depth of `DROP_DEPTH` it is put aside, and the outermost drop takes it up when it is done. So the stack stays small on
+/// every way from edge to edge, also through fields that this crate cannot see.
+pub(super) fn drop_in_turn<T: 'static>(value: T) {
+    let depth = DEPTH.get();
+    if depth >= DROP_DEPTH {
+        WAITING.with_borrow_mut(|waiting| waiting.push(Box::new(value)));
+        return;
+    }
+    let _deeper = Deeper::enter(depth);
+    drop(value);
+    if depth == 0 {
+        while let Some(next) = next_waiting() {
+            drop(next);
+        }
+    }
+}
+
 impl<E: Engine> Drop for Edge<E> {
     fn drop(&mut self) {
         let Some(node) = self.node.take() else { return };
-        if NodeRef::strong_count(&node) > 1 {
-            return;
-        }
-        let depth = DEPTH.get();
-        if depth >= DROP_DEPTH {
-            WAITING.with_borrow_mut(|waiting| waiting.push(Box::new(node)));
-            return;
-        }
-        let _deeper = Deeper::enter(depth);
-        drop(node);
-        if depth == 0 {
-            while let Some(node) = next_waiting() {
-                drop(node);
-            }
+        if NodeRef::strong_count(&node) == 1 {
+            drop_in_turn(node);
         }
     }
 }

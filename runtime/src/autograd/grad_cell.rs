@@ -3,6 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
+use super::edge::{Cut, Origin};
+use super::grad_mode;
 use super::input_buffer::Sum;
 use super::tensor::DynTensor;
 use crate::contract::{GradDType, Refusal};
@@ -82,7 +84,17 @@ impl<E: Engine> GradCell<E> {
 
     /// Adds an admitted gradient: in the gradient dtype, 8- and 16-bit ones through `f32`. After an error the gradient is as
     /// before.
+    ///
+    /// What is not recorded has no graph: a saved input that backward returns as it is would else be held by the leaf that it
+    /// holds, and never be freed.
     pub(super) fn add(&self, grad: &DynTensor<E>, grad_dtype: impl Fn() -> GradDType) -> Result<()> {
+        let unrecorded = match grad.origin().edge() {
+            Some(_) if !grad_mode::is_enabled() => {
+                Some(DynTensor::with_origin(grad.array().clone(), Origin::Cut(Cut::NoGrad)))
+            }
+            _ => None,
+        };
+        let grad = unrecorded.as_ref().unwrap_or(grad);
         let mut replaced = 0;
         loop {
             let (version, before, grad_dtype) = {

@@ -8,12 +8,13 @@ use smallvec::SmallVec;
 
 use super::admission::{Sender, admit_gradient};
 use super::edge::{Edge, Origin};
-use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
+use super::waiting::{Pending, Waiting};
 use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
+use crate::observe::{self, Scene};
 
 /// The nodes that a call has to visit, when it is asked for the gradients of certain tensors only.
 #[derive(Default)]
@@ -65,18 +66,13 @@ impl Needed {
     }
 }
 
-/// A node with the gradients that have arrived at it.
-struct Pending<'g, E: Engine> {
-    node: &'g NodeRef<E>,
-    sums: SmallVec<[Sum<E>; 1]>,
-}
-
 /// The state of one backward call.
 pub(super) struct GraphTask<'g, E: Engine> {
-    /// By sequence number, so that the last entry is the next node. See NOTE [Sequence numbers].
-    pending: BTreeMap<u64, Pending<'g, E>>,
+    waiting: Waiting<'g, E>,
     retain_graph: bool,
     policy: Policy,
+    /// The number of this call, if it is observed.
+    observed: Option<u64>,
     needed: Option<Needed>,
     captured: Vec<Option<DynTensor<E>>>,
     /// Inputs of nodes whose gradient was wanted for a target, while backward returned `None`.
@@ -95,9 +91,10 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     /// A call that runs every node.
     pub(super) fn new(retain_graph: bool, policy: Policy) -> Self {
         Self {
-            pending: BTreeMap::new(),
+            waiting: Waiting::new(),
             retain_graph,
             policy,
+            observed: observe::observed_call(),
             needed: None,
             captured: Vec::new(),
             withheld: Vec::new(),
@@ -111,7 +108,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits a seed to a root.
     pub(super) fn seed(&mut self, root: &'g Edge<E>, seed: DynTensor<E>) -> Result<()> {
-        let seed = admit_gradient(self.policy, Sender::Seed, root, seed)?;
+        let seed = admit_gradient(self.policy, Sender::Seed, root, seed, self.observed)?;
         if self.wants(root) { self.send(root, seed) } else { Ok(()) }
     }
 
@@ -122,39 +119,33 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     /// Adds an admitted gradient to the sum at the end of an edge.
     fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
         let grad_dtype = edge.metadata().contract().grad_dtype;
-        self.pending(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
-    }
-
-    /// What waits at a node, which is visited from now on even if no gradient comes.
-    fn pending(&mut self, node: &'g NodeRef<E>) -> &mut Pending<'g, E> {
-        self.pending.entry(node.sequence_nr()).or_insert_with(|| {
-            let sums = node.inputs().iter().map(|_| Sum::default()).collect();
-            Pending { node, sums }
-        })
+        self.waiting.at(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
     }
 
     /// Visits what a node leads to, without a gradient. See NOTE [Undefined gradients].
     fn send_undefined(&mut self, edge: &'g Edge<E>) {
         if self.wants(edge) && edge.node().step().as_leaf().is_none() {
-            self.pending(edge.node());
+            self.waiting.at(edge.node());
         }
     }
 
     /// Runs the nodes, highest first, until no gradient waits. Returns what was captured.
     pub(super) fn run(mut self) -> Result<Answers<'g, E>> {
-        while let Some((sequence_nr, Pending { node, sums })) = self.pending.pop_last() {
-            let mut grads = Gradients::new();
-            for (sum, metadata) in sums.into_iter().zip(node.inputs()) {
-                grads.push(sum.deliver(metadata.contract().grad_dtype)?);
-            }
+        while let Some(Pending { node, sums }) = self.waiting.pop() {
+            let mut grads = sums.try_map(|position, sum| {
+                let _scene = self.observed.and_then(|call| {
+                    observe::enter(|| Scene::Sum { node: node.info(), position: position as u32, call })
+                });
+                sum.deliver(node.inputs()[position].contract().grad_dtype)
+            })?;
             if let Some(hooks) = node.existing_hooks() {
                 guarded(node.name(), || hooks.run_tensor_hooks(node, &mut grads))?;
             }
             if let Some(needed) = &self.needed {
-                for &(input_nr, answer) in needed.captured.get(&sequence_nr).into_iter().flatten() {
+                for &(input_nr, answer) in needed.captured.get(&node.sequence_nr()).into_iter().flatten() {
                     self.captured[answer].clone_from(&grads[input_nr as usize]);
                 }
-                if !needed.executed.contains(&sequence_nr) {
+                if !needed.executed.contains(&node.sequence_nr()) {
                     continue;
                 }
             }
@@ -169,21 +160,29 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     ///
     /// Runs the backward of one node, with the hooks before and after it, and sends on what it returns.
     fn step(&mut self, node: &'g NodeRef<E>, mut grads: Gradients<E>) -> Result<()> {
-        let arrived = grads.iter().any(Option::is_some);
-        if !node.step().is_user_code() && !arrived {
+        let any = |grads: &Gradients<E>| grads.iter().any(Option::is_some);
+        let (hooks, arrived) = (node.existing_hooks(), any(&grads));
+        if let Some(hooks) = hooks.filter(|_| arrived || node.step().is_user_code()) {
+            guarded(node.name(), || hooks.run_before(node, &mut grads))?;
+        }
+        // A hook may have taken away what arrived.
+        if !node.step().is_user_code() && !any(&grads) {
             node.next_edges().iter().filter_map(Origin::edge).for_each(|edge| self.send_undefined(edge));
             return Ok(());
-        }
-        let hooks = node.existing_hooks();
-        if let Some(hooks) = hooks {
-            guarded(node.name(), || hooks.run_before(node, &mut grads))?;
         }
         if node.step().materializes_grads() {
             materialize(node, &mut grads)?;
         }
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
-        let call = BackwardCall { node, retain_graph: self.retain_graph, needed: self.needed.as_ref() };
+        let (retain_graph, policy, needed) = (self.retain_graph, self.policy, self.needed.as_ref());
+        let call = BackwardCall { node, retain_graph, policy, needed };
+        let scene = self.observed.and_then(|call| {
+            let (function, is_built_in) = (node.name().to_owned(), !node.step().is_user_code());
+            let (phase, backward) = (Phase::Backward, || Some((node.info(), call)));
+            observe::enter(|| Scene::Function { function, is_built_in, phase, backward: backward() })
+        });
         let returned = run_step(node, &call, grads)?;
+        drop(scene);
         let mut admitted = self.admit(node, checked_count(node, returned)?)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
             guarded(node.name(), || hooks.run_after(node, &mut admitted, &grad_outputs))?;
@@ -205,17 +204,16 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
     fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>) -> Result<Gradients<E>> {
-        let admit =
-            |(position, (grad, origin)): (usize, (Option<DynTensor<E>>, &Origin<E>))| match (grad, origin) {
-                (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
-                    admit_gradient(self.policy, Sender::Node(node, position), edge, grad).map(Some)
-                }
-                (Some(_), Origin::Absent) => {
-                    Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
-                }
-                _ => Ok(None),
-            };
-        returned.into_iter().zip(node.next_edges()).enumerate().map(admit).collect()
+        returned.try_map(|position, grad| match (grad, &node.next_edges()[position]) {
+            (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
+                let sender = Sender::Node(node, position);
+                admit_gradient(self.policy, sender, edge, grad, self.observed).map(Some)
+            }
+            (Some(_), Origin::Absent) => {
+                Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
+            }
+            _ => Ok(None),
+        })
     }
 }
 
@@ -245,8 +243,8 @@ fn run_step<E: Engine>(
 }
 
 /// Runs hooks of the user's: their panics become errors.
-fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
-    caught(function, Phase::Backward, hooks)?
+pub(super) fn guarded<R>(function: &str, hooks: impl FnOnce() -> Result<R>) -> Result<R> {
+    caught(function, Phase::Hook, hooks)?
 }
 
 /// What `body` returns; an error if it panics.

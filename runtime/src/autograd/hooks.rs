@@ -260,6 +260,9 @@ impl<E: Engine> DynTensor<E> {
     /// Asks to keep the gradient of this tensor, which is no leaf, in [`grad`](Self::grad): in the declared dtype, added up
     /// over backwards.
     ///
+    /// A gradient that is kept with [`create_graph`](super::BackwardOptions::create_graph) has a graph that leads back to
+    /// this tensor, and both live until [`zero_grad`](Self::zero_grad).
+    ///
     /// # Errors
     /// [`Error::NoGraph`] if the tensor is untracked.
     pub fn retain_grad(&self) -> Result<()> {

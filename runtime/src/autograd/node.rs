@@ -5,19 +5,24 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use smallvec::SmallVec;
-
 use super::accumulate_grad::AccumulateGrad;
 use super::creation_hook;
-use super::edge::{Edge, Origin};
+use super::edge::{Edge, Origin, drop_in_turn};
 use super::hooks::NodeHooks;
+use super::label;
 use super::metadata::InputMetadata;
 use super::saved::SavedInfo;
 use super::tensor::Gradients;
+use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::list::List;
+use crate::observe::NodeInfo;
 
 /// A shared node.
+///
+/// A Function whose struct is to hold one of an earlier node holds a tensor of it instead: a long chain of tensors is dropped
+/// without recursion, one of nodes in such fields is not.
 pub type NodeRef<E> = Arc<Node<E>>;
 
 /// What a node does with the gradients of its forward's outputs.
@@ -58,6 +63,8 @@ pub struct BackwardCall<'a, E: Engine> {
     pub node: &'a NodeRef<E>,
     /// Whether saved tensors stay for another backward.
     pub retain_graph: bool,
+    /// Whether this call refuses conversions to dtypes that nobody declared.
+    pub(super) policy: Policy,
     /// The sequence numbers of the nodes that this call runs, if it does not run all.
     pub(super) needed: Option<&'a super::graph_task::Needed>,
 }
@@ -87,8 +94,8 @@ static NEXT_SEQUENCE_NR: AtomicU64 = AtomicU64::new(0);
 /// inputs go.
 pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
     sequence_nr: u64,
-    next_edges: SmallVec<[Origin<E>; 2]>,
-    inputs: SmallVec<[InputMetadata; 1]>,
+    next_edges: List<Origin<E>>,
+    inputs: List<InputMetadata>,
     // Made when the first hook is registered: a node without hooks pays one empty pointer.
     // Shared by the leaves that a parameter was before and after a step.
     hooks: OnceLock<Arc<NodeHooks<E>>>,
@@ -100,12 +107,9 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     ///
     /// # Errors
     /// Those of node creation hooks.
-    pub fn record(
-        step: S,
-        next_edges: SmallVec<[Origin<E>; 2]>,
-        inputs: SmallVec<[InputMetadata; 1]>,
-    ) -> Result<NodeRef<E>> {
+    pub fn record(step: S, next_edges: List<Origin<E>>, inputs: List<InputMetadata>) -> Result<NodeRef<E>> {
         let node = Self::with_hooks(step, next_edges, inputs, OnceLock::new());
+        label::attach(&node);
         creation_hook::announce(&node)?;
         Ok(node)
     }
@@ -113,8 +117,8 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     /// A node that has hooks from the start, and is shown to no creation hook: it takes the place of one that was.
     pub(super) fn with_hooks(
         step: S,
-        next_edges: SmallVec<[Origin<E>; 2]>,
-        inputs: SmallVec<[InputMetadata; 1]>,
+        next_edges: List<Origin<E>>,
+        inputs: List<InputMetadata>,
         hooks: OnceLock<Arc<NodeHooks<E>>>,
     ) -> NodeRef<E> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);
@@ -176,11 +180,31 @@ impl<E: Engine> Node<E> {
         &self.step
     }
 
+    /// What an observer is told of it.
+    pub(super) fn info(&self) -> NodeInfo {
+        NodeInfo {
+            function: self.name(),
+            sequence_nr: self.sequence_nr,
+            label: self.label(),
+            is_leaf: self.step.as_leaf().is_some(),
+            is_user_code: self.step.is_user_code(),
+        }
+    }
+
     /// "output 0 of `Silu`", or "a leaf".
     pub(crate) fn describe(&self, input_nr: u32) -> String {
         match self.step.as_leaf() {
             Some(_) => "a leaf".to_owned(),
             None => format!("output {input_nr} of `{}`", self.name()),
+        }
+    }
+}
+
+/// Metadata and hooks may hold other nodes, beside any edge. See NOTE [Drop in turns] in `edge.rs`.
+impl<E: Engine, S: ?Sized> Drop for Node<E, S> {
+    fn drop(&mut self) {
+        if let Some(hooks) = self.hooks.take() {
+            drop_in_turn(hooks);
         }
     }
 }

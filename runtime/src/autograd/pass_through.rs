@@ -1,17 +1,19 @@
 //! The two operations that the engine itself needs, conversion and addition. Their backward passes the gradient on.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::edge::Cut;
 use super::edge::{Edge, Origin};
-use super::grad_mode;
+use super::grad_mode::{self, GradMode};
 use super::metadata::InputMetadata;
 use super::node::{BackwardCall, BackwardStep, Node, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use crate::contract::{GradContract, GradDType};
-use crate::dtype::DType;
+use crate::dtype::{Census, DType};
 use crate::engine::{Array, Engine};
 use crate::error::{Error, Result};
+use crate::list::List;
+use crate::observe;
 
 /// A step that gives each input the gradient of the output as it came: admission does the converting.
 struct PassThrough {
@@ -60,7 +62,7 @@ fn record_as<E: Engine>(
     };
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
     let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
-    let node = Node::record(PassThrough { name }, next_edges, smallvec![metadata])?;
+    let node = Node::record(PassThrough { name }, next_edges, metadata.into())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
@@ -94,9 +96,27 @@ impl<E: Engine> DynTensor<E> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        let array = self.array().cast(dtype)?;
-        if !dtype.is_float() && self.requires_grad() {
-            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function.
+        if !observe::is_active() {
+            return self.converted(self.array().cast(dtype)?);
+        }
+        let (array, census) = self.array().cast_counting(dtype)?;
+        observe::converted(self.dtype(), dtype, census);
+        self.converted(array)
+    }
+
+    /// [`cast`](Self::cast), told of by its caller; in its own dtype what the values are.
+    pub(super) fn cast_counting(&self, dtype: DType) -> Result<(Self, Option<Census>)> {
+        let (array, census) = self.array().cast_counting(dtype)?;
+        let converted = if dtype == self.dtype() { self.clone() } else { self.converted(array)? };
+        Ok((converted, census))
+    }
+
+    /// `array`, which has these values in another dtype, with the conversion recorded.
+    fn converted(&self, array: E::Array) -> Result<Self> {
+        let in_forward = grad_mode::current() == GradMode::InForward;
+        if !array.dtype().is_float() && self.requires_grad() && !in_forward {
+            // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function. Inside the
+            // forward of one this may be the output that it declares.
             return Ok(Self::with_origin(
                 array,
                 Origin::Cut(Cut::Function { function: "Cast", position: 0 }),
@@ -179,7 +199,7 @@ impl<E: Engine> BackwardStep<E> for DeadEnd {
 pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Result<DynTensor<E>> {
     let end = DeadEnd { name: "SavedIntermediate", function: node.name(), error: Error::SavedIntermediate };
     let next_edges = node.next_edges().iter().cloned().collect();
-    let node = Node::record(end, next_edges, smallvec![undeclared::<E>(&array)])?;
+    let node = Node::record(end, next_edges, undeclared::<E>(&array).into())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
@@ -190,7 +210,7 @@ pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Resu
 /// Those of node creation hooks.
 pub fn differentiable_once<E: Engine>(
     function: &'static str,
-    used: SmallVec<[Origin<E>; 2]>,
+    used: List<Origin<E>>,
     returned: Gradients<E>,
 ) -> Result<Gradients<E>> {
     if used.iter().all(|origin| origin.edge().is_none()) {

@@ -12,6 +12,7 @@ use super::tensor::DynTensor;
 use crate::dtype::DType;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Result};
+use crate::observe::{self, Scene};
 
 /// What a tensor was packed into.
 pub(super) type Packet = Box<dyn Any + Send + Sync>;
@@ -102,6 +103,10 @@ pub(super) fn run_hook<R>(function: &str, phase: Phase, hook: impl FnOnce() -> R
     }
     let _suspended = Suspended(SUSPENDED.replace(true));
     let _mode = GradModeGuard::disable();
+    let _scene = observe::enter(|| {
+        let function = function.to_owned();
+        Scene::Function { function, is_built_in: false, phase, backward: None }
+    });
     caught(function, phase, hook)?.map_err(|error| error.inside(function, phase))
 }
 

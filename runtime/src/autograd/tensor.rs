@@ -165,7 +165,8 @@ impl<E: Engine> DynTensor<E> {
 
     /// Puts a gradient in the place of what this leaf has accumulated; `None` as [`zero_grad`](Self::zero_grad).
     ///
-    /// Nothing is converted: the gradient must have the leaf's gradient dtype, and its shape.
+    /// Nothing is converted: the gradient must have the leaf's gradient dtype, and its shape. A tracked gradient keeps its graph;
+    /// one that was computed from this leaf then keeps the leaf alive until [`zero_grad`](Self::zero_grad).
     ///
     /// # Errors
     /// [`Error::NotALeaf`], [`Error::Gradient`] if dtype or shape are others, [`Error::GradientNotFloat`], and

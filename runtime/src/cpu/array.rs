@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::buffer::{Buffer, Store, allocate, with_store, with_type, zeroed};
 use super::kernels;
 use super::layout::Layout;
-use crate::dtype::{DType, Element};
+use crate::dtype::{Census, DType, Element};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -222,6 +222,10 @@ impl engine::Array for Array {
 
     fn cast(&self, dtype: DType) -> Result<Self> {
         self.cast(dtype)
+    }
+
+    fn cast_counting(&self, dtype: DType) -> Result<(Self, Option<Census>)> {
+        kernels::cast_counting(self, dtype)
     }
 
     fn accumulate(self, other: &Self) -> Result<Self> {

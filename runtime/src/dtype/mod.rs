@@ -2,11 +2,13 @@
 //!
 //! Conversions round to nearest even, once, straight from source to target. Nothing here knows of tensors.
 
+mod census;
 mod convert;
 mod element;
 mod f8;
 mod promote;
 
+pub use census::Census;
 pub use convert::{f64_to_bf16, f64_to_f16, round_to};
 pub use element::Element;
 pub use f8::{f8e4m3, f8e5m2};

@@ -15,6 +15,8 @@ pub enum GradientSender {
     Seed,
     /// The caller of `set_grad`.
     Assigned,
+    /// It had been admitted, and then a hook changed the gradient dtype of the leaf.
+    Waiting,
 }
 
 impl fmt::Display for GradientSender {
@@ -23,6 +25,9 @@ impl fmt::Display for GradientSender {
             Self::Backward(place) => write!(f, "the gradient returned for {place}"),
             Self::Seed => f.write_str("the seed gradient"),
             Self::Assigned => f.write_str("the gradient given to `set_grad`"),
+            Self::Waiting => {
+                f.write_str("the gradient that waited while a hook changed the leaf's gradient dtype")
+            }
         }
     }
 }
@@ -69,8 +74,14 @@ impl fmt::Display for GradientMismatch {
             f.write_str(
                 "; set the dtype of the leaf's gradient with `set_grad_dtype`, or `cast` the gradient",
             )?;
-        } else if self.dtype.is_some() && self.shape.is_none() {
-            f.write_str("; declare the dtype that comes (`grad = …`), or narrow it where that is meant (`narrow_grad`)")?;
+        } else if let (Some((expected, got)), None) = (self.dtype, &self.shape) {
+            f.write_str("; declare the dtype that comes (`grad = …`, of a leaf `requiring_grad_in`), or ")?;
+            let widened = got.fits_in(expected);
+            f.write_str(if widened {
+                "`cast` it before"
+            } else {
+                "narrow it where that is meant (`narrow_grad`)"
+            })?;
         }
         Ok(())
     }
@@ -93,7 +104,10 @@ mod tests {
     #[test]
     fn a_mismatch_says_whether_shape_or_dtype_or_both_are_wrong_expected_first() {
         assert!(mismatch(true, false).contains("wrong shape for output 0 of `Silu`: expected [], got [10]"));
-        assert!(mismatch(false, true).contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"));
+        let narrower = mismatch(false, true);
+        assert!(narrower.contains("wrong dtype for output 0 of `Silu`: expected f32, got f16"), "{narrower}");
+        assert!(narrower.contains("(`grad = …`, of a leaf `requiring_grad_in`)"), "{narrower}");
+        assert!(narrower.ends_with("or `cast` it before"), "nothing is to be narrowed: {narrower}");
         assert!(
             mismatch(true, true)
                 .contains("wrong shape and dtype for output 0 of `Silu`: expected f32 [], got f16 [10]")

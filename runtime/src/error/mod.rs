@@ -280,6 +280,10 @@ pub enum Error {
     #[error("a node creation hook created a node (`{0}`); it may only observe the node it is shown")]
     NodeInCreationHook(String),
 
+    /// An audit that is not as a test expects it; the text has the rows.
+    #[error("{0}")]
+    Audit(String),
+
     // User code.
     /// An error inside `forward` or `backward` of a Function.
     #[error("in {phase} of `{function}`: {source}")]

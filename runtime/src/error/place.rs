@@ -49,6 +49,8 @@ pub enum Phase {
     Forward,
     /// Computing gradients.
     Backward,
+    /// A hook that sees gradients: of a tensor, before or after a node, or of a leaf.
+    Hook,
     /// A hook that packs what forward saved.
     Pack,
     /// A hook that unpacks it for backward, or the recomputation of a checkpoint.
@@ -60,6 +62,7 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Forward => "forward",
             Self::Backward => "backward",
+            Self::Hook => "a hook",
             Self::Pack => "packing a saved tensor",
             Self::Unpack => "unpacking a saved tensor",
         })

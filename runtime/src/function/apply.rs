@@ -2,9 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use smallvec::SmallVec;
-
-use super::context::Context;
+use super::context::{Context, Needs};
 use super::recorded::{Kept, Recorded};
 use super::{Function, Inputs};
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
@@ -13,6 +11,8 @@ use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin
 use crate::contract::GradContract;
 use crate::engine::Engine;
 use crate::error::{Phase, Result};
+use crate::list::List;
+use crate::observe::{self, Scene};
 
 /// Runs `function` on `inputs` and records one node, if one of them is tracked and recording is on.
 ///
@@ -20,8 +20,7 @@ use crate::error::{Phase, Result};
 /// What forward reports, with the Function's name; a panic in it; and every mistake in what it declared, whether or
 /// not anything is recorded. Nothing is recorded then, and the inputs are as before.
 pub fn apply<E: Engine, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -> Result<Outputs<E>> {
-    let inputs: SmallVec<[_; 4]> = inputs.iter().map(|&input| Some(input)).collect();
-    apply_optional(function, &inputs)
+    apply_optional(function, &List::from_slice(inputs, |_, &input| Some(input)))
 }
 
 /// Inputs by position; `None` where an optional one is not given.
@@ -39,8 +38,9 @@ pub fn apply_optional<E: Engine, F: Function<E>>(
     if !forward.is_recorded() {
         return Ok(forward.unrecorded(inputs));
     }
-    let next_edges = inputs.iter().map(|input| input.map_or(Origin::Absent, |input| input.origin().clone()));
-    let (next_edges, metadata) = (next_edges.collect(), forward.metadata());
+    let origin =
+        |_, input: &Option<&DynTensor<E>>| input.map_or(Origin::Absent, |input| input.origin().clone());
+    let (next_edges, metadata) = (List::from_slice(inputs, origin), forward.metadata());
     let (kept, outputs) = forward.split()?;
     let node = Node::record(Recorded { function, kept }, next_edges, metadata)?;
     Ok(outputs.attach(&node))
@@ -55,14 +55,14 @@ struct Forward<E: Engine> {
 }
 
 /// The contract of each output; `None` where it has no gradient.
-type Contracts = SmallVec<[Option<GradContract>; 2]>;
+type Contracts = List<Option<GradContract>>;
 
 impl<E: Engine> Forward<E> {
     fn run(function: &dyn Function<E>, inputs: &GivenInputs<'_, E>) -> Result<Self> {
         let name = function.name();
         let recording = grad_mode::is_enabled();
-        let needs =
-            inputs.iter().map(|input| recording && input.is_some_and(DynTensor::requires_grad)).collect();
+        let requires_grad = |position: usize| inputs[position].is_some_and(DynTensor::requires_grad);
+        let needs = Needs::of(inputs.len(), |position| recording && requires_grad(position));
         let mut ctx = Context::new(name, needs);
         let outputs = run_forward(function, &mut ctx, inputs)?;
         let contracts = ctx.declarations.resolve(name, &outputs, inputs)?;
@@ -70,22 +70,22 @@ impl<E: Engine> Forward<E> {
     }
 
     fn is_recorded(&self) -> bool {
-        self.ctx.needs_input_grad.contains(&true)
+        self.ctx.needs_input_grad.any()
     }
 
     /// The outputs, with the reason why they are not recorded.
     fn unrecorded(self, inputs: &GivenInputs<'_, E>) -> Outputs<E> {
         let origin = || Origin::of_unrecorded(inputs.iter().copied().flatten());
-        self.outputs.into_iter().map(|output| DynTensor::with_origin(output.into_array(), origin())).collect()
+        self.outputs.map(|_, output| DynTensor::with_origin(output.into_array(), origin()))
     }
 
-    fn metadata(&self) -> SmallVec<[InputMetadata; 1]> {
-        let metadata = |(output, contract): (&DynTensor<E>, &Option<GradContract>)| {
+    fn metadata(&self) -> List<InputMetadata> {
+        List::from_slice(&self.outputs, |position, output| {
             let (shape, dtype) = (output.shape().clone(), output.dtype());
             // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
-            InputMetadata::new(shape, dtype, contract.unwrap_or(GradContract::default_of(dtype)))
-        };
-        self.outputs.iter().zip(&self.contracts).map(metadata).collect()
+            let contract = self.contracts[position].unwrap_or(GradContract::default_of(dtype));
+            InputMetadata::new(shape, dtype, contract)
+        })
     }
 
     /// What the node keeps, and what it does not.
@@ -108,14 +108,13 @@ impl<E: Engine> Unattached<E> {
     /// Gives the outputs edges to their node.
     fn attach(self, node: &NodeRef<E>) -> Outputs<E> {
         let Self { function, outputs, contracts } = self;
-        let attach = |(position, (output, contract)): (usize, (DynTensor<E>, Option<GradContract>))| {
-            let origin = match contract {
+        outputs.map(|position, output| {
+            let origin = match contracts[position] {
                 Some(_) => Origin::Edge(Edge::new(NodeRef::clone(node), position as u32)),
                 None => Origin::Cut(Cut::Function { function, position }),
             };
             DynTensor::with_origin(output.into_array(), origin)
-        };
-        outputs.into_iter().zip(contracts).enumerate().map(attach).collect()
+        })
     }
 }
 
@@ -127,6 +126,10 @@ fn run_forward<E: Engine>(
     let name = function.name();
     let tracked = inputs.iter().flatten().any(|input| input.requires_grad());
     let _mode = GradModeGuard::enter(if tracked { GradMode::InForward } else { GradMode::Disabled });
+    let _scene = observe::enter(|| {
+        let (function, is_built_in) = (name.to_owned(), function.is_built_in());
+        Scene::Function { function, is_built_in, phase: Phase::Forward, backward: None }
+    });
     let mut run = || function.forward(ctx, &Inputs::new(name, inputs));
     if function.is_built_in() {
         return run();

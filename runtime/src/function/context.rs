@@ -3,8 +3,6 @@
 use core::any::Any;
 use core::fmt;
 
-use smallvec::SmallVec;
-
 use crate::autograd::DynTensor;
 use crate::contract::{GradContract, GradDType, Policy};
 use crate::dtype::DType;
@@ -18,12 +16,38 @@ use crate::list::List;
 /// late.
 pub struct Context<E: Engine = Cpu> {
     pub(super) function: &'static str,
-    pub(super) needs_input_grad: SmallVec<[bool; 8]>,
+    pub(super) needs_input_grad: Needs,
     pub(super) saved: Saved<E>,
     pub(super) stored: Option<std::sync::Arc<dyn Any + Send + Sync>>,
     pub(super) materialize_grads: bool,
     pub(super) once: bool,
     pub(super) declarations: Declarations,
+}
+
+/// Which inputs' gradients are wanted: a bit each, and a list of those past the 64th.
+#[derive(Debug)]
+pub(super) struct Needs {
+    bits: u64,
+    more: Vec<bool>,
+}
+
+impl Needs {
+    pub(super) fn of(inputs: usize, needs: impl Fn(usize) -> bool) -> Self {
+        let bits =
+            (0..inputs.min(64)).fold(0, |bits, position| bits | u64::from(needs(position)) << position);
+        Self { bits, more: (64..inputs).map(needs).collect() }
+    }
+
+    fn get(&self, position: usize) -> bool {
+        match position {
+            0..64 => self.bits >> position & 1 == 1,
+            _ => self.more.get(position - 64).copied().unwrap_or(false),
+        }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.bits != 0 || self.more.contains(&true)
+    }
 }
 
 /// What has become of the saved tensors.
@@ -37,19 +61,19 @@ pub(super) enum Saved<E: Engine> {
 /// What a forward has declared so far.
 #[derive(Default)]
 pub(super) struct Declarations {
-    grad_dtypes: Option<SmallVec<[GradDType; 2]>>,
+    grad_dtypes: Option<List<GradDType>>,
     carries: bool,
-    non_differentiable: SmallVec<[usize; 4]>,
+    non_differentiable: Vec<usize>,
     saved: bool,
     policy: Option<Policy>,
     // Under the attribute all is declared before the formulas run.
     locked: bool,
     // A mistake is reported by `apply` even if the forward ignored it.
-    mistake: Option<Error>,
+    mistake: Option<Box<Error>>,
 }
 
 impl<E: Engine> Context<E> {
-    pub(super) fn new(function: &'static str, needs_input_grad: SmallVec<[bool; 8]>) -> Self {
+    pub(super) fn new(function: &'static str, needs_input_grad: Needs) -> Self {
         Self {
             function,
             needs_input_grad,
@@ -69,7 +93,7 @@ impl<E: Engine> Context<E> {
 
     /// Notes a mistake for `apply`, which reports the first one even if the forward ignores it, and returns it.
     fn mistake(&mut self, error: impl Fn() -> Error) -> Result<()> {
-        self.declarations.mistake.get_or_insert_with(&error);
+        self.declarations.mistake.get_or_insert_with(|| Box::new(error()));
         Err(error())
     }
 
@@ -103,7 +127,7 @@ impl<E: Engine> Context<E> {
             let call = "set_output_grad_dtype";
             return self.mistake(|| Error::CalledTwice { function: function.to_owned(), call });
         }
-        self.declarations.grad_dtypes = Some(SmallVec::from_slice(grad_dtypes));
+        self.declarations.grad_dtypes = Some(List::from_slice(grad_dtypes, |_, &grad_dtype| grad_dtype));
         let not_float = |&(_, dtype): &(usize, DType)| !dtype.is_float();
         let declared = grad_dtypes.iter().enumerate().filter_map(|(i, grad)| Some((i, grad.dtype()?)));
         if let Some((position, got)) = declared.clone().find(not_float) {
@@ -175,7 +199,7 @@ impl<E: Engine> Context<E> {
         }
         let mut list = List::new();
         if let Err(error) = tensors.push_all(&mut list) {
-            self.declarations.mistake.get_or_insert(error);
+            self.declarations.mistake.get_or_insert_with(|| Box::new(error));
         }
         self.saved = Saved::Kept(list);
     }
@@ -217,7 +241,7 @@ impl<E: Engine> Context<E> {
 
     /// Whether the gradient of the input at `position` is wanted: where not, its computation can be skipped.
     pub fn needs_input_grad(&self, position: usize) -> bool {
-        self.needs_input_grad.get(position).copied().unwrap_or(false)
+        self.needs_input_grad.get(position)
     }
 
     /// The value of `grad` if the gradient of the input at `position` is wanted, else a placeholder that the engine
@@ -243,9 +267,9 @@ impl Declarations {
         function: &'static str,
         outputs: &[DynTensor<E>],
         inputs: &[Option<&DynTensor<E>>],
-    ) -> Result<SmallVec<[Option<GradContract>; 2]>> {
+    ) -> Result<List<Option<GradContract>>> {
         if let Some(mistake) = self.mistake.take() {
-            return Err(mistake);
+            return Err(*mistake);
         }
         if let Some(declared) = &self.grad_dtypes
             && declared.len() != outputs.len()
@@ -263,7 +287,7 @@ impl Declarations {
         }
         let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
         let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
-        let resolve = |(position, output): (usize, &DynTensor<E>)| {
+        let resolve = |position: usize, output: &DynTensor<E>| {
             let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
             let dtype = output.array().dtype();
             match declared {
@@ -280,7 +304,7 @@ impl Declarations {
         let with_policy = |contract: Option<GradContract>| {
             contract.map(|contract| GradContract { policy: self.policy.unwrap_or_default(), ..contract })
         };
-        outputs.iter().enumerate().map(|output| resolve(output).map(with_policy)).collect()
+        List::try_from_slice(outputs, |position, output| resolve(position, output).map(with_policy))
     }
 }
 

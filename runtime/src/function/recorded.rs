@@ -3,10 +3,8 @@
 use core::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use smallvec::SmallVec;
-
 use super::Function;
-use super::context::{Context, Saved};
+use super::context::{Context, Needs, Saved};
 use crate::autograd::grad_mode::{self, GradModeGuard};
 use crate::autograd::{
     AutocastGuard, BackwardCall, BackwardStep, DynTensor, Gradients, SavedInfo, SavedTensor, autocast_dtype,
@@ -15,6 +13,7 @@ use crate::autograd::{
 use crate::dtype::DType;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::list::List;
 
 /// The backward half of an applied Function.
 pub(super) struct Recorded<E: Engine, F> {
@@ -25,7 +24,7 @@ pub(super) struct Recorded<E: Engine, F> {
 /// What a node keeps of the context of its forward.
 pub(super) struct Kept<E: Engine> {
     /// `None` once a backward has freed them.
-    saved: Mutex<Option<SmallVec<[SavedTensor<E>; 2]>>>,
+    saved: Mutex<Option<List<SavedTensor<E>>>>,
     stored: Option<Arc<dyn Any + Send + Sync>>,
     materialize_grads: bool,
     once: bool,
@@ -46,8 +45,8 @@ impl<E: Engine> Kept<E> {
         let function = ctx.function;
         let saved = match ctx.saved {
             Saved::Kept(tensors) => {
-                let file = |tensor| SavedTensor::new(function, tensor, outputs, differentiable);
-                Some(tensors.into_iter().map(file).collect::<Result<_>>()?)
+                let file = |_, tensor| SavedTensor::new(function, tensor, outputs, differentiable);
+                Some(tensors.try_map(file)?)
             }
             Saved::Freed => None,
         };
@@ -62,15 +61,14 @@ impl<E: Engine> Kept<E> {
 
     /// The context for one backward.
     fn context(&self, function: &'static str, call: &BackwardCall<'_, E>) -> Result<Context<E>> {
-        let inputs = 0..call.node.next_edges().len();
-        let needs_input_grad = inputs.map(|position| call.needs_input_grad(position)).collect();
+        let inputs = call.node.next_edges().len();
+        let needs_input_grad = Needs::of(inputs, |position| call.needs_input_grad(position));
         let mut ctx = Context::new(function, needs_input_grad);
         // Unpacked outside the lock: that may make a node, and so run hooks of the user's.
         let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ctx.saved = match saved {
             Some(tensors) => {
-                let unpack = |(position, tensor): (usize, SavedTensor<E>)| tensor.unpack(call.node, position);
-                Saved::Kept(tensors.into_iter().enumerate().map(unpack).collect::<Result<_>>()?)
+                Saved::Kept(tensors.try_map(|position, tensor| tensor.unpack(call.node, position))?)
             }
             None => Saved::Freed,
         };

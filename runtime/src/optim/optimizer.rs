@@ -100,6 +100,9 @@ impl<R: Rule> Optimizer<R> {
     /// removes it from the new leaf. A parameter without a gradient is left as it is. After an error so are all, and so is
     /// what the optimizer remembers.
     ///
+    /// What the optimizer remembers (momentum, moments) belongs to the position: a new leaf of the same dtype and shape in the
+    /// variable goes on with it.
+    ///
     /// # Errors
     /// [`Error::Parameter`], naming the position, for a parameter that is no leaf or was given twice, whose gradient has not
     /// its declared dtype, or that has another shape, dtype or place in the order than in the steps before;

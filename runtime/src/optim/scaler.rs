@@ -282,7 +282,8 @@ impl GradScaler {
         mul_scalar(&grad.cast(leaf.wide())?, 1.0 / self.scale)
     }
 
-    /// Ends a round: adjusts the scale to what was found in it.
+    /// Ends a round: adjusts the scale to what was found in it. Called after the steps of the round: it forgets what was
+    /// unscaled, so a gradient that was unscaled before and is given to a step after it is divided by the scale again.
     ///
     /// # Errors
     /// [`Error::Argument`] if nothing was unscaled or given to a step since the last update; and if the scale would become too

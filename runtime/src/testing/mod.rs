@@ -42,7 +42,8 @@
 //! * **The contract**, reported apart from values, each as a [`Violation`]: the dtype and shape that backward really received
 //!   for each output, against what was declared; the dtype and shape that it returned for each input, against that input's
 //!   gradient dtype, before the engine converts it; `None` for an input that has a gradient; a declared gradient dtype that
-//!   is narrower than the values; precision that gets lost between the gradient of an output and that of an input.
+//!   is narrower than the values; precision that gets lost between the gradient of an output and that of an input, and
+//!   a backward that treats small or negative gradients unlike others.
 //! * **Behaviour.** The same inputs give the same outputs and gradients, bit for bit; an undefined gradient counts as zero;
 //!   an input has the same gradient if it is the only one that needs one; inputs and gradients may be strided.
 //!

@@ -64,10 +64,11 @@ pub enum Violation {
         /// The dtype of the gradient.
         gradient: DType,
     },
-    /// A gradient reaches an input with less precision than the dtypes at both ends have, or not at all.
+    /// A gradient reaches an input with less precision than the dtypes at both ends have, or not at all; or backward is not
+    /// linear: it treats small or negative gradients unlike others.
     #[error(
         "precision is lost between the gradient of output {output} and that of input {input} ({dtype} on both ends, \
-         or wider): scaled by {scale:e} it should be {expected:e}, and is {got:e}"
+         or wider), or backward is not linear: scaled by {scale:e} it should be {expected:e}, and is {got:e}"
     )]
     Precision {
         /// Position of the output.

@@ -38,8 +38,8 @@ pub trait Contract {
 /// `forward` maps values to values, `backward` gradients to gradients, and [`apply`](super::Apply::apply) tensors to
 /// tensors. For an output `Tensor<f16, f32>` forward returns a `Value<f16>` and backward receives a `Value<f32>`; for an
 /// input `Tensor<f16, f32>` forward receives a `Value<f16>` and backward returns a `Value<f32>`. Several inputs or outputs
-/// are tuples. What is not a tensor is a field of the struct. A Function without a derivative implements
-/// [`ForwardOnly`](super::ForwardOnly) instead.
+/// are tuples. What is not a tensor is a field of the struct, owned and `Send + Sync`, since the graph keeps the struct. A
+/// Function without a derivative implements [`ForwardOnly`](super::ForwardOnly) instead.
 ///
 /// # Examples
 /// ```

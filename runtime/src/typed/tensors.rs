@@ -293,8 +293,8 @@ where
     }
 
     fn tensors(function: &'static str, outputs: Outputs<E>) -> Result<Self> {
-        let [output] = exactly(function, outputs)?;
-        Ok(<Self as OutputSlot<E>>::tensor(output))
+        let wrong = |outputs: Outputs<E>| count(function, 1, outputs.len());
+        outputs.single().map(<Self as OutputSlot<E>>::tensor).map_err(wrong)
     }
 }
 
@@ -305,8 +305,12 @@ fn exactly<E: Engine, const N: usize>(
 ) -> Result<[DynTensor<E>; N]> {
     let got = outputs.len();
     let outputs: Vec<_> = outputs.into_iter().collect();
-    let wrong = |_| Error::ValueCount { function: function.to_owned(), what: "outputs", expected: N, got };
-    outputs.try_into().map_err(wrong)
+    outputs.try_into().map_err(|_| count(function, N, got))
+}
+
+#[cold]
+fn count(function: &str, expected: usize, got: usize) -> Error {
+    Error::ValueCount { function: function.to_owned(), what: "outputs", expected, got }
 }
 
 macro_rules! tuples {

@@ -1,20 +1,24 @@
 //! What the contract says a program's gradients are, by plain recursion: the gradient of a tensor is asked for, and asks
-//! for those of the outputs it went into.
+//! for those of the outputs it went into. A gradient is a tensor with a history like any other, so that gradients of
+//! gradients are found in the same way.
 //!
 //! Independent of the runtime: of that only the names of dtypes are used. Slow, and as deep as the program.
 
 mod forward;
+mod operations;
+mod pass;
 mod sum;
 
-pub use sum::{Grad, combine};
+pub use pass::{Conversion, Outcome};
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gradpact::{DType, GradDType, Source};
 
-use crate::format::{meeting, round, wide};
-use crate::program::{Custom, Program, Step};
+use crate::format::round;
+use crate::log::Label;
+use crate::plan::{Hook, HookKind, Life};
+use crate::program::{Custom, Program};
 
 /// What is known of a tensor.
 #[derive(Clone, Debug)]
@@ -25,6 +29,12 @@ pub struct Tensor {
     pub values: Vec<f64>,
     /// Its gradient dtype and who said so; `None` if gradients of it are not recorded.
     pub contract: Option<(GradDType, Source)>,
+    /// Whether the contract settles its values: not if somewhere before it a sum depends on the order of its terms.
+    pub certain: bool,
+    /// The tensor that it stands for: itself, unless it is a saved one that came back with other values.
+    of: usize,
+    /// The node that it is an output of.
+    maker: Option<usize>,
 }
 
 impl Tensor {
@@ -44,33 +54,80 @@ impl Tensor {
     }
 }
 
-/// A recorded step.
-#[derive(Debug)]
-struct Node {
-    step: usize,
-    inputs: Vec<Option<usize>>,
-    outputs: Vec<usize>,
+/// What a node does.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A Function with a contract of its own.
+    Custom(Box<Custom>, Label),
+    /// A built-in sum.
+    Add,
+    /// A built-in product.
+    Mul,
+    /// A built-in conversion.
+    Cast,
+    /// Another gradient dtype for the same values.
+    Redeclare,
+    /// A sum of gradients that met.
+    Meet,
 }
 
-/// A program, run forward.
+/// Something that was computed from tensors.
+#[derive(Debug)]
+struct Node {
+    work: Work,
+    inputs: Vec<Option<usize>>,
+    outputs: Vec<usize>,
+    /// In which dtype it keeps what it saves, if not as it is.
+    kept_in: Option<DType>,
+}
+
+/// A hook, and the tensor it is at.
+#[derive(Debug)]
+struct Placed {
+    number: usize,
+    hook: Hook,
+    tensor: usize,
+}
+
+/// A program, run forward, and what backwards have added to its graph since.
 #[derive(Debug)]
 pub struct Reference<'p> {
     program: &'p Program,
+    /// In which dtype each step keeps what it saves, if not as it is.
+    kept_in: Vec<Option<DType>>,
     tensors: Vec<Tensor>,
     variables: Vec<usize>,
     nodes: Vec<Node>,
-    seeds: Vec<(usize, Grad)>,
-    gradients: RefCell<HashMap<usize, Option<Grad>>>,
-    visited: RefCell<HashMap<usize, bool>>,
+    roots: Vec<(usize, usize)>,
+    /// Whether what is computed now is recorded.
+    recording: bool,
+    /// How many backwards have begun.
+    passes: usize,
+    hooks: Vec<Placed>,
+    retained: BTreeSet<usize>,
+    /// By leaf, or other tensor that `retain_grad` was called on.
+    accumulated: BTreeMap<usize, usize>,
 }
-
-/// What the backward of a step was given: a gradient for each output.
-pub type Received = Vec<Option<Grad>>;
 
 impl Reference<'_> {
     /// The tensors that the variables stand for.
     pub fn variables(&self) -> impl Iterator<Item = &Tensor> {
         self.variables.iter().map(|&tensor| &self.tensors[tensor])
+    }
+
+    /// The tensor that a variable stands for.
+    pub fn variable(&self, variable: usize) -> usize {
+        self.variables[variable]
+    }
+
+    /// What is known of a tensor.
+    pub fn tensor(&self, tensor: usize) -> &Tensor {
+        &self.tensors[tensor]
+    }
+
+    /// A tensor that nothing computed.
+    pub fn constant(&mut self, dtype: DType, values: &[f64]) -> usize {
+        self.add_tensor(dtype, values, None)
     }
 
     /// The variables that gradients are recorded of.
@@ -79,105 +136,80 @@ impl Reference<'_> {
         (0..self.variables.len()).filter(tracked).collect()
     }
 
-    /// The gradient of a variable, with respect to what the roots are seeded with.
-    pub fn gradient(&self, variable: usize) -> Option<Grad> {
-        self.gradient_of(self.variables[variable])
+    /// The tensors that backward starts at, and their seeds.
+    pub fn roots(&self) -> &[(usize, usize)] {
+        &self.roots
     }
 
-    /// What each step's backward receives, for the steps that it runs for, last step first.
-    pub fn received(&self) -> Vec<(usize, Received)> {
-        let custom = |node: &&Node| matches!(self.program.steps[node.step], Step::Custom(_));
-        let nodes = self.nodes.iter().rev().filter(custom);
-        nodes.filter_map(|node| Some((node.step, self.received_by(node)?))).collect()
+    /// The gradient that a variable holds: a leaf, or one that `retain_grad` was called on.
+    pub fn grad(&self, variable: usize) -> Option<&Tensor> {
+        self.accumulated.get(&self.variables[variable]).map(|&grad| &self.tensors[grad])
     }
 
-    /// The sum of what arrives at a tensor: seeds, and from each place it was used in.
-    fn gradient_of(&self, tensor: usize) -> Option<Grad> {
-        if let Some(known) = self.gradients.borrow().get(&tensor) {
-            return known.clone();
+    /// Replaces the gradient that a variable holds.
+    pub fn set_grad(&mut self, variable: usize, grad: Option<(DType, Vec<f64>)>) {
+        let at = self.variables[variable];
+        self.accumulated.remove(&at);
+        if let Some((dtype, values)) = grad {
+            let grad = self.constant(dtype, &values);
+            self.accumulated.insert(at, grad);
         }
-        let (grad_dtype, _) = self.tensors[tensor].contract?;
-        let seeds = self.seeds.iter().filter(|(root, _)| *root == tensor).map(|(_, seed)| seed.clone());
-        let mut arriving: Vec<Grad> = seeds.collect();
-        for node in self.nodes.iter().rev() {
-            for (position, _) in node.inputs.iter().enumerate().filter(|(_, input)| **input == Some(tensor)) {
-                let received = self.received_by(node);
-                arriving.extend(received.and_then(|received| self.returned(node, position, &received)));
+    }
+
+    /// Changes the contract of a leaf. What was computed from it keeps its own.
+    pub fn set_contract(&mut self, leaf: usize, contract: (GradDType, Source)) {
+        let leaf = self.variables[leaf];
+        self.tensors[leaf].contract = Some(contract);
+        // A one that stands for a seed has the dtype that is expected when backward begins.
+        for position in 0..self.roots.len() {
+            if self.roots[position].0 == leaf && self.program.roots[position].seed.is_none() {
+                self.roots[position].1 = self.constant(self.tensors[leaf].zero_dtype(), &[1.0]);
             }
         }
-        let admitted = arriving.into_iter().map(|grad| grad.admitted(grad_dtype)).collect();
-        let gradient = combine(admitted, grad_dtype);
-        self.gradients.borrow_mut().insert(tensor, gradient.clone());
-        gradient
     }
 
-    /// Whether a node's backward runs: a root is one of its outputs, or went into a node that runs, whether that one
-    /// returns a gradient for it or none.
-    fn is_visited(&self, node: &Node) -> bool {
-        if let Some(&known) = self.visited.borrow().get(&node.step) {
-            return known;
-        }
-        let reached = |output: &usize| {
-            let is_root = self.seeds.iter().any(|(root, _)| root == output);
-            let mut uses = self.nodes.iter().filter(|other| other.inputs.contains(&Some(*output)));
-            self.tensors[*output].contract.is_some() && (is_root || uses.any(|other| self.is_visited(other)))
-        };
-        let visited = node.outputs.iter().any(reached);
-        self.visited.borrow_mut().insert(node.step, visited);
-        visited
-    }
-
-    /// The gradients of a node's outputs; `None` if it does not run.
-    fn received_by(&self, node: &Node) -> Option<Received> {
-        if !self.is_visited(node) {
-            return None;
-        }
-        let mut received: Received = node.outputs.iter().map(|&output| self.gradient_of(output)).collect();
-        if let Step::Custom(Custom { materializes: true, .. }) = &self.program.steps[node.step] {
-            for (grad, &output) in received.iter_mut().zip(&node.outputs) {
-                let dtype = self.tensors[output].zero_dtype();
-                grad.get_or_insert_with(|| Grad {
-                    dtype,
-                    values: vec![0.0; self.program.length],
-                    certain: true,
-                });
+    /// Registers hooks.
+    pub fn register(&mut self, hooks: &[Hook]) {
+        let leaves = self.program.leaves.len();
+        for (number, &hook) in hooks.iter().enumerate() {
+            let mut among = self.tracked();
+            among.retain(|&variable| hook.kind != HookKind::Accumulated || variable < leaves);
+            if among.is_empty() || hook.life == Life::Removed && hook.kind != HookKind::Retain {
+                continue;
+            }
+            let tensor = self.variables[among[hook.at.of(among.len())]];
+            match hook.kind {
+                // A leaf keeps its gradient anyway.
+                HookKind::Retain if self.tensors[tensor].maker.is_some() => {
+                    self.retained.insert(tensor);
+                }
+                HookKind::Retain => {}
+                _ => self.hooks.push(Placed { number, hook, tensor }),
             }
         }
-        Some(received)
     }
 
-    /// What a node's backward returns for the input at `position`.
-    fn returned(&self, node: &Node, position: usize, received: &Received) -> Option<Grad> {
-        let first = || received[0].clone();
-        match &self.program.steps[node.step] {
-            Step::Custom(custom) => self.returned_by(custom, position, received),
-            Step::Mul(..) => {
-                let other = node.inputs[1 - position].map(|other| &self.tensors[other])?;
-                let grad = first()?;
-                let (dtype, values) = product((grad.dtype, &grad.values), (other.dtype, &other.values));
-                Some(Grad { dtype, values, ..grad })
-            }
-            Step::Add(..) | Step::Cast(..) | Step::Redeclare(..) => first(),
-            Step::Detach(_) => None,
-        }
+    /// The steps that saved something, with recorded nodes.
+    pub fn saving_steps(&self) -> BTreeSet<usize> {
+        let recorded = |input: &usize| self.tensors[*input].contract.is_some();
+        let recorded = |node: &&Node| node.inputs.iter().flatten().any(recorded);
+        let saving = self.nodes.iter().filter(recorded).filter(|node| match &node.work {
+            Work::Custom(custom, label) => custom.saves() && *label == Label::of_step(label.step),
+            work => matches!(work, Work::Mul),
+        });
+        saving.filter_map(|node| self.step_of(node)).collect()
     }
 
-    fn returned_by(&self, custom: &Custom, position: usize, received: &Received) -> Option<Grad> {
-        let dtype = custom.returns[position].dtype?;
-        let grads: Vec<_> = received.iter().map(|grad| Some(grad.as_ref()?.values.clone())).collect();
-        let values = custom.backward(position, &grads, self.program.length)?;
-        let certain = received.iter().flatten().all(|grad| grad.certain);
-        Some(Grad { dtype, values: values.iter().map(|&value| round(dtype, value)).collect(), certain })
+    /// The step whose variable a node's first output is.
+    fn step_of(&self, node: &Node) -> Option<usize> {
+        let variable = self.variables.iter().position(|variable| node.outputs.first() == Some(variable))?;
+        (0..self.program.steps.len()).find(|&step| self.program.variables_of(step).contains(&variable))
     }
-}
 
-/// `a · b` in the dtype that both meet in, computed wide and rounded once.
-fn product(a: (DType, &[f64]), b: (DType, &[f64])) -> (DType, Vec<f64>) {
-    elementwise(a, b, |a, b| a * b)
-}
-
-fn elementwise(a: (DType, &[f64]), b: (DType, &[f64]), f: fn(f64, f64) -> f64) -> (DType, Vec<f64>) {
-    let dtype = meeting(a.0, b.0);
-    let pairs = a.1.iter().zip(b.1);
-    (dtype, pairs.map(|(&a, &b)| round(dtype, round(wide(dtype), f(a, b)))).collect())
+    fn add_tensor(&mut self, dtype: DType, values: &[f64], contract: Option<(GradDType, Source)>) -> usize {
+        let values = values.iter().map(|&value| round(dtype, value)).collect();
+        let of = self.tensors.len();
+        self.tensors.push(Tensor { dtype, values, contract, certain: true, of, maker: None });
+        of
+    }
 }

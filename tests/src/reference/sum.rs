@@ -1,51 +1,21 @@
-//! Gradients that meet: admitted one by one, summed, rounded once.
+//! Gradients that meet: summed, and whether the order of that can matter.
 
-use gradpact::{DType, GradDType};
+use gradpact::DType;
 
-use crate::format::{bits, last_bit, narrowest_float_for, power, round, wide};
+use super::Tensor;
+use crate::format::{bits, last_bit, power, round};
 
-/// A gradient on its way.
-#[derive(Clone, Debug)]
-pub struct Grad {
-    /// Its dtype.
-    pub dtype: DType,
-    /// Its values.
-    pub values: Vec<f64>,
-    /// Whether the contract settles its values: not if somewhere before it a sum depends on the order of its terms.
-    pub certain: bool,
-}
-
-impl Grad {
-    /// As it arrives where `grad_dtype` holds.
-    #[must_use]
-    pub fn admitted(self, grad_dtype: GradDType) -> Self {
-        match grad_dtype {
-            GradDType::Exactly(dtype) if dtype != self.dtype => {
-                let values = self.values.iter().map(|&value| round(dtype, value)).collect();
-                Self { dtype, values, ..self }
-            }
-            _ => self,
-        }
-    }
-}
-
-/// The sum of admitted gradients, in the gradient dtype or, where any is taken, in the widest that arrived.
-pub fn combine(mut grads: Vec<Grad>, grad_dtype: GradDType) -> Option<Grad> {
-    if grads.len() < 2 {
-        return grads.pop();
-    }
-    let arrived: Vec<DType> = grads.iter().map(|grad| grad.dtype).collect();
-    let dtype = grad_dtype.dtype().or_else(|| narrowest_float_for(&arrived))?;
-    let mut certain = grads.iter().all(|grad| grad.certain);
-    let mut values = Vec::new();
-    for position in 0..grads[0].values.len() {
-        let terms: Vec<f64> = grads.iter().map(|grad| grad.values[position]).collect();
-        certain &= order_cannot_matter(&terms, wide(dtype));
+/// The sum of at least one tensor, rounded to `dtype` at every step, and whether every order gives the same.
+pub(super) fn total(tensors: &[&Tensor], dtype: DType) -> (Vec<f64>, bool) {
+    let mut certain = true;
+    let elements = 0..tensors[0].values.len();
+    let sums = elements.map(|element| {
+        let terms: Vec<f64> = tensors.iter().map(|tensor| tensor.values[element]).collect();
+        certain &= order_cannot_matter(&terms, dtype);
         // From the first term, not from zero: a sum of negative zeros is one.
-        let sum = terms.into_iter().reduce(|sum, term| round(wide(dtype), sum + term))?;
-        values.push(round(dtype, sum));
-    }
-    Some(Grad { dtype, values, certain })
+        terms.into_iter().reduce(|sum, term| round(dtype, sum + term)).unwrap_or(0.0)
+    });
+    (sums.collect(), certain)
 }
 
 /// Whether every partial sum in every order is exact in `dtype`: all terms are multiples of one power of two, and their

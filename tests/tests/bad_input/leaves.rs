@@ -174,3 +174,17 @@ fn a_creation_hook_that_keeps_replacing_the_gradient_being_added_to_is_an_error_
     assert_eq!(values(&x.grad().unwrap()), [4.0]);
     x.zero_grad();
 }
+
+#[test]
+fn strict_refuses_a_conversion_that_a_hook_brings_about_by_changing_the_leaf() {
+    let x = tensor(DType::F16, &[1.0]).requiring_grad_in(Exactly(DType::F32)).unwrap();
+    let hooked = x.clone();
+    x.register_hook(move |_| hooked.reset_grad_dtype().map(|()| None)).unwrap();
+    let send = |options| x.backward_with(&tensor(DType::F32, &[0.1]), options);
+    let error = send(BackwardOptions::new().strict()).unwrap_err();
+    says(&error, &["a hook changed the leaf's gradient dtype", "expected f16, got f32"]);
+    assert!(x.grad().is_none());
+    x.set_grad_dtype(Exactly(DType::F32)).unwrap();
+    send(BackwardOptions::new()).unwrap();
+    assert_eq!(x.grad().unwrap().dtype(), DType::F16, "without it the gradient is converted");
+}

@@ -179,3 +179,23 @@ fn o_46_a_value_that_lost_its_gradient_by_a_change_of_kind_says_so() {
     }
     assert!(of(DType::I64, &[1.0]).requiring_grad().is_err());
 }
+
+#[test]
+fn a_backward_that_records_nothing_leaves_numbers_without_a_graph_also_of_a_tracked_seed() {
+    // As PyTorch, whose `AccumulateGrad` detaches where grad mode is off. A leaf that is its own seed would hold itself.
+    let x = leaf(DType::F32, &[2.0, 3.0]);
+    let y = x.with_grad_dtype(GradDType::Exactly(DType::F32)).unwrap();
+    y.retain_grad().unwrap();
+    y.backward_with(&x, options().retain_graph()).unwrap();
+    for tensor in [&x, &y] {
+        assert_eq!(grad(tensor), (DType::F32, vec![2.0, 3.0]));
+        assert!(!tensor.grad().unwrap().requires_grad());
+    }
+    let error = x.grad().unwrap().sum().unwrap().backward().unwrap_err().to_string();
+    assert!(error.contains("without `create_graph`"), "{error}");
+    x.zero_grad();
+    y.backward_with(&x, options().create_graph()).unwrap();
+    assert!(x.grad().unwrap().requires_grad(), "a recorded one has a graph");
+    x.zero_grad();
+    y.zero_grad();
+}

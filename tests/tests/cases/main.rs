@@ -6,15 +6,11 @@
 //! Mistakes that do not compile are in `ui`: `signatures/dtypes_clash_in_the_body` (O-06, second half; O-07),
 //! `signatures/backward_returns_another_dtype` (O-18, O-19), `signatures/forward_returns_the_gradient_dtype` (O-24),
 //! `signatures/no_backward` (O-43), `chaining/too_many_inputs` (O-49), `signatures/gradient_of_an_integer_output` (O-52).
-//!
-//! What is not here yet, and what it waits for:
-//!
-//! * the audit: O-42, and the rows that O-01, O-03, O-04, O-09, O-19, O-25, O-28, O-29, O-39 and O-65 ask for beside their
-//!   numbers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod accumulation;
+mod audit;
 mod conversion;
 mod declaration;
 mod graph;

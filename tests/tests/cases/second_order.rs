@@ -42,6 +42,19 @@ fn o_54_second_derivatives_come_in_the_same_dtypes_as_first_ones() {
     }
 }
 
+#[test]
+fn derivatives_of_every_order_come_in_the_declared_dtype() {
+    for gradient in [DType::F16, DType::F32, DType::F64] {
+        let x = leaf_in(DType::F16, gradient, &[2.0]);
+        let square = x.mul(&x).unwrap();
+        let mut y = square.mul(&square).unwrap().cast(DType::F32).unwrap();
+        for expected in [32.0, 48.0, 48.0, 24.0] {
+            y = gradpact::grad(&[(&y, None)], &[&x], options().create_graph()).unwrap().remove(0).unwrap();
+            assert_eq!((y.dtype(), values(&y)), (gradient, vec![expected]));
+        }
+    }
+}
+
 /// x³ by way of x², which it saves.
 #[autograd_function(out = f32)]
 struct Cube {
@@ -180,4 +193,55 @@ fn o_57_a_graph_that_saves_its_outputs_is_freed_with_them() {
     let node = Arc::downgrade(chain.as_dyn().grad_fn().unwrap());
     drop(chain);
     assert_eq!(node.strong_count(), 0);
+}
+
+#[test]
+fn a_second_derivative_flows_through_a_saved_integer_output_whose_gradient_is_declared() {
+    // y = trunc(x), straight through; backward takes dy/dx = y for it, so dx = G·y and d(dx)/dx = G·dy/dx = G·y.
+    let forward = |ctx: &mut Context, inputs: &Inputs<'_>| {
+        ctx.set_output_grad_dtype(&[GradDType::Exactly(DType::F32)])?;
+        let y = inputs.get(0)?.cast(DType::I8)?;
+        ctx.save_for_backward(&y);
+        Ok(y.into())
+    };
+    let backward = |ctx: &Context, grads: Gradients| {
+        let y = ctx.saved_tensor(0)?;
+        Ok(grads[0].as_ref().unwrap().mul(y)?.into())
+    };
+    let x = leaf(DType::F32, &[3.75]);
+    let y = Custom::new("Truncate", forward, backward).on(&[&x]);
+    let seed = of(DType::F32, &[1.0]);
+    let first = gradpact::grad(&[(&y, Some(&seed))], &[&x], options().create_graph()).unwrap();
+    let first = first[0].as_ref().unwrap();
+    assert_eq!(values(first), [3.0]);
+    let second = gradpact::grad(&[(first, None)], &[&x], options()).unwrap();
+    assert_eq!(values(second[0].as_ref().unwrap()), [3.0], "through the saved output");
+}
+
+#[test]
+fn a_saved_input_that_backward_returns_as_it_is_does_not_become_a_graph_of_the_leaf_that_keeps_it() {
+    // ½x², whose gradient for a seed of one is x itself.
+    let half_square = || {
+        let forward = |ctx: &mut Context, inputs: &Inputs<'_>| {
+            let x = inputs.get(0)?;
+            ctx.save_for_backward(x);
+            Ok(x.mul(x)?.mul_scalar(0.5)?.into())
+        };
+        Custom::new("HalfSquare", forward, |ctx, _| Ok(ctx.saved_tensor(0)?.clone().into()))
+    };
+    let x = leaf(DType::F32, &[3.0]);
+    let y = x.mul_scalar(1.0).unwrap();
+    y.retain_grad().unwrap();
+    half_square().on(&[&y]).sum().unwrap().backward().unwrap();
+    half_square().on(&[&x]).sum().unwrap().backward().unwrap();
+    let leaf_node = Arc::downgrade(x.grad_fn().unwrap());
+    let y_node = Arc::downgrade(y.grad_fn().unwrap());
+    for kept in [&x, &y] {
+        let grad = kept.grad().unwrap();
+        assert!(!grad.requires_grad(), "nothing was recorded");
+        let error = grad.sum().unwrap().backward().unwrap_err().to_string();
+        assert!(error.contains("in a backward without `create_graph`"), "{error}");
+    }
+    drop((x, y));
+    assert_eq!((leaf_node.strong_count(), y_node.strong_count()), (0, 0));
 }

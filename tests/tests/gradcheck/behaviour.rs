@@ -186,3 +186,16 @@ fn a_graph_that_is_cut_by_mistake_is_found_by_its_numbers() {
     let error = gradcheck_fn(|x| x[0].detach().sin(), &x()).unwrap_err().to_string();
     assert!(error.contains("analytic 0.0, numeric"), "{error}");
 }
+
+#[test]
+fn a_backward_that_is_right_for_positive_gradients_alone_is_found() {
+    let wrong: [fn(&DynTensor) -> Result<DynTensor>; 2] = [DynTensor::abs, DynTensor::relu];
+    for wrong in wrong {
+        for dtype in DType::FLOATS {
+            let function = Custom::double(dtype, None, move |grad| wrong(grad)?.mul_scalar(2.0));
+            let report = Gradcheck::new().check(function, &of(dtype, &[0.5, -1.0, 1.5], [3])).found();
+            assert!(report.mismatches().is_empty(), "{report}");
+            assert!(report.to_string().contains("or backward is not linear: scaled by -"), "{report}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use source::{Reference, files, read, reexports};
 /// The layers, lowest first, by the name of the module under `runtime/src`.
 const LAYERS: [&[&str]; 7] = [
     &["error", "dtype", "shape", "list"],
-    &["contract"],
+    &["contract", "observe"],
     &["engine"],
     &["autograd"],
     &["function", "typed", "audit"],

@@ -5,15 +5,24 @@
 
 mod captures;
 mod contract;
+mod higher;
+mod hooks;
+mod jets;
+mod leaves;
 mod order;
 mod paths;
+mod regions;
 mod strategy;
+mod strict;
 
 use gradpact::{DType, DynTensor};
-use gradpact_tests::lab::{Lab, Seen, seen};
-use gradpact_tests::reference::Grad;
+use gradpact_tests::lab::{Lab, seen};
+use gradpact_tests::log::{Entry, Seen};
+use gradpact_tests::program::Pick;
+use gradpact_tests::reference::{Reference, Tensor};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
+use proptest::{prop_assert, prop_assert_eq};
 
 /// What a property says of one case.
 type Verdict = Result<(), TestCaseError>;
@@ -28,6 +37,8 @@ fn check<S: Strategy>(seed: u64, cases: u32, strategy: S, property: impl Fn(S::V
         cases: number("GRADPACT_CASES").map_or(cases, |cases| cases as u32),
         rng_seed: RngSeed::Fixed(number("GRADPACT_SEED").unwrap_or(seed)),
         failure_persistence: None,
+        // In milliseconds: a small case soon is better than the smallest late.
+        max_shrink_time: 20_000,
         ..Config::default()
     };
     if let Err(failure) = TestRunner::new(config).run(&strategy, property) {
@@ -42,7 +53,7 @@ fn same_values(a: &[f64], b: &[f64]) -> bool {
 }
 
 /// Whether a gradient is what the reference says: dtype always, values where the contract settles them.
-fn agrees(got: &Seen, expected: Option<&Grad>) -> bool {
+fn agrees(got: &Seen, expected: Option<&Tensor>) -> bool {
     match (got, expected) {
         (None, None) => true,
         (Some((dtype, values)), Some(grad)) => {
@@ -50,6 +61,33 @@ fn agrees(got: &Seen, expected: Option<&Grad>) -> bool {
         }
         _ => false,
     }
+}
+
+/// The variables that a case asks the gradients of.
+fn picked(reference: &Reference<'_>, picks: &[Pick]) -> Vec<usize> {
+    let tracked = reference.tracked();
+    let picks = picks.iter().filter(|_| !tracked.is_empty());
+    picks.map(|pick| tracked[pick.of(tracked.len())]).collect()
+}
+
+/// Whether the same ones saw the same gradients, in the same order.
+fn same_log(got: &[Entry], expected: &[Entry<Tensor>]) -> Verdict {
+    let who = |entry: &Entry| entry.who;
+    let (called, to_call): (Vec<_>, Vec<_>) =
+        (got.iter().map(who).collect(), expected.iter().map(|entry| entry.who).collect());
+    prop_assert_eq!(called, to_call, "who was called");
+    for (got, expected) in got.iter().zip(expected) {
+        prop_assert_eq!(&got.needs, &expected.needs, "what {:?} was asked for", got.who);
+        prop_assert_eq!(got.saw.len(), expected.saw.len());
+        for (position, (saw, should)) in got.saw.iter().zip(&expected.saw).enumerate() {
+            prop_assert!(
+                agrees(saw, should.as_ref()),
+                "{:?} saw at {position} {saw:?}, not {should:?}",
+                got.who
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether two gradients of the same engine are the same.

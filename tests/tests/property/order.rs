@@ -2,8 +2,11 @@
 
 use gradpact::{BackwardOptions, DType, GradDType, Result, backward};
 use gradpact_tests::format::round;
-use gradpact_tests::lab::{Lab, Run, Seen, seen};
-use gradpact_tests::program::{Custom, Leaf, LeafGrad, Output, Pick, Program, Returned, Root, Step};
+use gradpact_tests::lab::{Lab, Run, seen};
+use gradpact_tests::log::Seen;
+use gradpact_tests::program::{
+    Custom, Formula, Leaf, LeafGrad, Output, Pick, Program, Returned, Root, Seed, Step,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_assert;
@@ -16,9 +19,9 @@ use crate::{SMALL, Verdict, identical, same_values};
 type Case = (GradDType, bool, Vec<(DType, f64)>, Vec<usize>);
 
 super::on_every_engine! {
-    a_small_gradient_is_the_exact_sum_rounded_once_in_whatever_order_consumers_were_made(31, 1500, case(small()))
+    a_small_gradient_is_the_exact_sum_rounded_once_in_whatever_order_consumers_were_made(31, 1000, case(small()))
         => exact_and_ordered;
-    where_any_dtype_is_taken_the_sum_has_the_widest_that_arrived_in_whatever_order(32, 1500, case(Just(GradDType::Any)))
+    where_any_dtype_is_taken_the_sum_has_the_widest_that_arrived_in_whatever_order(32, 1000, case(Just(GradDType::Any)))
         => exact_and_ordered;
 }
 
@@ -58,10 +61,12 @@ fn program(grad_dtype: GradDType, middle: bool, terms: impl Iterator<Item = (DTy
             declares: true,
             materializes: true,
             saves: false,
-            returns: vec![Returned { dtype: Some(dtype), weights: [term; 3] }],
+            formula: Formula::Values,
+            returns: vec![Returned { dtype: Some(dtype), weights: [term; 3], through: None }],
             returns_too_many: false,
         }));
-        roots.push(Root { at: Pick(position), seed: Some((DType::F32, vec![1.0])) });
+        let seed = Seed { dtype: DType::F32, values: vec![1.0], tracked: false };
+        roots.push(Root { at: Pick(position), seed: Some(seed) });
     }
     Program { length: 1, leaves: vec![leaf], steps, roots }
 }

@@ -1,7 +1,10 @@
 //! Random programs.
 
 use gradpact::{DType, GradDType};
-use gradpact_tests::program::{Custom, Leaf, LeafGrad, Output, Pick, Program, Returned, Root, Step};
+use gradpact_tests::plan::{Hook, HookKind, Life, Region, RegionKind};
+use gradpact_tests::program::{
+    Custom, Factor, Formula, Leaf, LeafGrad, Output, Pick, Program, Returned, Root, Seed, Step,
+};
 use proptest::collection::vec;
 use proptest::option::weighted as maybe;
 use proptest::prelude::{Just, Strategy, any};
@@ -14,7 +17,7 @@ fn value() -> impl Strategy<Value = f64> {
     prop_oneof![12 => select(exact), 1 => select(vec![0.1, 1e-10, -3e-8, 300.3, 7e4, -1e30, f64::INFINITY])]
 }
 
-fn values(length: usize) -> impl Strategy<Value = Vec<f64>> {
+pub(crate) fn values(length: usize) -> impl Strategy<Value = Vec<f64>> {
     vec(value(), length)
 }
 
@@ -37,7 +40,7 @@ fn storage() -> impl Strategy<Value = DType> {
     prop_oneof![8 => float(), 1 => Just(DType::I8), 1 => Just(DType::I32)]
 }
 
-fn pick() -> impl Strategy<Value = Pick> {
+pub(crate) fn pick() -> impl Strategy<Value = Pick> {
     prop_oneof![3 => 0..4_usize, 1 => 0..32_usize].prop_map(Pick)
 }
 
@@ -62,17 +65,34 @@ fn output() -> impl Strategy<Value = Output> {
 }
 
 fn returned() -> impl Strategy<Value = Returned> {
-    (maybe(0.85, float()), weights()).prop_map(|(dtype, weights)| Returned { dtype, weights })
+    (maybe(0.85, float()), weights(), maybe(0.3, grad_dtype()))
+        .prop_map(|(dtype, weights, through)| Returned { dtype, weights, through })
+}
+
+fn formula() -> impl Strategy<Value = Formula> {
+    let factor = prop_oneof![2 => Just(Factor::One), 3 => Just(Factor::Input), 1 => Just(Factor::Output)];
+    prop_oneof![1 => Just(Formula::Values), 2 => factor.prop_map(Formula::Recorded)]
 }
 
 fn custom() -> impl Strategy<Value = Step> {
     let flags = (prop_oneof![3 => Just(true), 1 => Just(false)], any::<[bool; 2]>(), any::<u8>());
-    let counts = (vec(maybe(0.9, pick()), 1..=3), vec(output(), 1..=3), vec(returned(), 3));
-    (counts, flags).prop_map(|((inputs, outputs, mut returns), (declares, [materializes, saves], odd))| {
-        returns.truncate(inputs.len());
-        let returns_too_many = odd < 20;
-        Step::Custom(Custom { inputs, outputs, declares, materializes, saves, returns, returns_too_many })
-    })
+    let parts = (vec(maybe(0.9, pick()), 1..=3), vec(output(), 1..=3), vec(returned(), 3), formula());
+    (parts, flags).prop_map(
+        |((inputs, outputs, mut returns, formula), (declares, [materializes, saves], odd))| {
+            returns.truncate(inputs.len());
+            let returns_too_many = odd < 20;
+            Step::Custom(Custom {
+                inputs,
+                outputs,
+                declares,
+                materializes,
+                saves,
+                formula,
+                returns,
+                returns_too_many,
+            })
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -87,16 +107,22 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn root(length: usize) -> impl Strategy<Value = Root> {
-    (pick(), any::<bool>(), (float(), values(length))).prop_map(move |(at, given, seed)| {
+    let seed = (float(), values(length), any::<bool>());
+    (pick(), any::<bool>(), seed).prop_map(move |(at, given, (dtype, values, tracked))| {
         // Only a tensor of one element can do without.
-        Root { at, seed: (given || length > 1).then_some(seed) }
+        Root { at, seed: (given || length > 1).then_some(Seed { dtype, values, tracked }) }
     })
 }
 
 /// Programs of everything that there is.
 pub(crate) fn program() -> impl Strategy<Value = Program> {
-    (1..=3_usize).prop_flat_map(|length| {
-        let parts = (vec(leaf(length), 1..=4), vec(step(), 0..=14), vec(root(length), 1..=3));
+    program_of(14)
+}
+
+/// Programs of at most so many steps.
+pub(crate) fn program_of(steps: usize) -> impl Strategy<Value = Program> {
+    (1..=3_usize).prop_flat_map(move |length| {
+        let parts = (vec(leaf(length), 1..=4), vec(step(), 0..=steps), vec(root(length), 1..=3));
         parts.prop_map(move |(leaves, steps, roots)| Program { length, leaves, steps, roots })
     })
 }
@@ -104,6 +130,34 @@ pub(crate) fn program() -> impl Strategy<Value = Program> {
 /// A program with some of its variables.
 pub(crate) fn program_with_picks() -> impl Strategy<Value = (Program, Vec<Pick>)> {
     (program(), vec(pick(), 1..=4))
+}
+
+fn hook() -> impl Strategy<Value = Hook> {
+    use HookKind::{Accumulated, After, Before, Retain, Tensor};
+    let kind = select(vec![Tensor, Tensor, Before, After, Accumulated, Retain]);
+    let life = select(vec![Life::Always, Life::Always, Life::Always, Life::Once, Life::Removed]);
+    let replaces = maybe(0.4, select(vec![2.0, -1.0, 0.5, 0.0]));
+    (kind, pick(), replaces, life).prop_map(|(kind, at, replaces, life)| Hook { kind, at, replaces, life })
+}
+
+/// Some hooks.
+pub(crate) fn hooks() -> impl Strategy<Value = Vec<Hook>> {
+    vec(hook(), 1..=8)
+}
+
+/// Regions that keep narrower copies of saved tensors, among others that save them.
+pub(crate) fn narrowing() -> impl Strategy<Value = RegionKind> + Clone {
+    prop_oneof![
+        3 => float().prop_map(RegionKind::SaveIn),
+        1 => Just(RegionKind::Checkpoint),
+        1 => Just(RegionKind::Hooks),
+    ]
+}
+
+/// Some regions of these kinds.
+pub(crate) fn regions(kind: impl Strategy<Value = RegionKind> + Clone) -> impl Strategy<Value = Vec<Region>> {
+    let region = (kind, 0..16_usize, 0..16_usize);
+    vec(region.prop_map(|(kind, start, length)| Region { kind, start, length }), 1..=4)
 }
 
 /// Programs in which nothing is rounded: `f64` everywhere, and small integers only.
@@ -116,8 +170,9 @@ pub(crate) fn exact_program() -> impl Strategy<Value = Program> {
             leaf.values.iter_mut().for_each(to_small_integer);
         }
         program.steps.iter_mut().for_each(to_exact);
-        for (_, values) in program.roots.iter_mut().filter_map(|root| root.seed.as_mut()) {
-            values.iter_mut().for_each(to_small_integer);
+        for seed in program.roots.iter_mut().filter_map(|root| root.seed.as_mut()) {
+            seed.dtype = DType::F64;
+            seed.values.iter_mut().for_each(to_small_integer);
         }
         program
     })
@@ -133,6 +188,7 @@ fn to_exact(step: &mut Step) {
             }
             for returned in &mut custom.returns {
                 returned.dtype = returned.dtype.map(|_| DType::F64);
+                returned.through = returned.through.map(|_| GradDType::Exactly(DType::F64));
                 returned.weights.iter_mut().for_each(to_small_integer);
             }
         }

@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gradpact::audit::{
+    Audit, Census, Comparison, Conversion, Difference, Format, Happened, Narrowing, NodeInfo, Outcome,
+    Picture, Recorder, RoundTrip, Row, Stage,
+};
 use gradpact::autograd::grad_mode::GradModeGuard;
 use gradpact::autograd::{
     BackwardCall, BackwardStep, Cut, Edge, HookHandle, InputMetadata, Node, NodeRef, Origin, SavedInfo,
@@ -37,15 +41,21 @@ shared! {
     Admission: Admission,
     AnyGrad: AnyGrad,
     Array: Array,
+    Audit: Audit,
     BackwardCall: BackwardCall<'_, Cpu>,
     BackwardOptions: BackwardOptions,
+    Census: Census,
+    Comparison: Comparison,
     Context: Context,
+    Conversion: Conversion,
     Cpu: Cpu,
     Cut: Cut,
     DType: DType,
+    Difference: Difference,
     DynTensor: DynTensor,
     Edge: Edge<Cpu>,
     Error: Error,
+    Format: Format,
     Generator: Generator,
     GivenInput: GivenInput,
     GradContract: GradContract,
@@ -54,20 +64,27 @@ shared! {
     GradcheckReport: GradcheckReport,
     GradientMismatch: GradientMismatch,
     GradientSender: GradientSender,
+    Happened: Happened,
     HookHandle: HookHandle,
     InputMetadata: InputMetadata,
     Inputs: Inputs<'_>,
     List: List<DynTensor>,
     Mismatch: Mismatch,
+    Narrowing: Narrowing,
     NoBackward: NoBackward,
     NoGrad: NoGrad,
     Node: Node<Cpu>,
+    NodeInfo: NodeInfo,
     Optimizer: Optimizer<Adam>,
     Origin: Origin<Cpu>,
+    Outcome: Outcome,
     Phase: Phase,
+    Picture: Picture,
     Place: Place,
     Policy: Policy,
     Refusal: Refusal,
+    RoundTrip: RoundTrip,
+    Row: Row,
     SavedInfo: SavedInfo,
     SavedTensor: SavedTensor<Cpu>,
     ScaledStep: ScaledStep,
@@ -75,6 +92,7 @@ shared! {
     Shape: Shape,
     Side: Side,
     Source: Source,
+    Stage: Stage,
     Tensor: Tensor<f16, f32>,
     Unresolved: Unresolved,
     Untracked: Untracked,
@@ -105,9 +123,12 @@ impl<T: ?Sized + Sync> StaysOnItsThread<MayShare> for T {}
 
 /// What restores the state of a thread when it is dropped must be dropped there; options that borrow a closure go where that
 /// goes.
-const STAYING: [&str; 2] = ["GradModeGuard", "Gradcheck"];
-const _: () =
-    assert!(<GradModeGuard as StaysOnItsThread<_>>::HOLDS && <Gradcheck<'_> as StaysOnItsThread<_>>::HOLDS);
+const STAYING: [&str; 3] = ["GradModeGuard", "Gradcheck", "Recorder"];
+const _: () = assert!(
+    <GradModeGuard as StaysOnItsThread<_>>::HOLDS
+        && <Gradcheck<'_> as StaysOnItsThread<_>>::HOLDS
+        && <Recorder as StaysOnItsThread<_>>::HOLDS
+);
 
 /// Public in a private module: nobody can name them.
 const UNNAMEABLE: [&str; 4] = ["AccumulateGrad", "Absent", "Setting", "Update"];

@@ -1,13 +1,17 @@
 //! The three types that kernels compute in, and how results get into memory.
 
+use std::sync::{Mutex, PoisonError};
+
 use smallvec::SmallVec;
 
+use super::census::census_of;
 use super::convert::Convert;
 use super::parallel::{PIECE, for_each_piece};
 use super::read::gather;
 use crate::cpu::buffer::{Buffer, Store, allocate, any_mut, free, with_store, with_type};
-use crate::dtype::{DType, Element};
+use crate::dtype::{Census, DType, Element};
 use crate::error::Result;
+use crate::observe;
 
 /// How many elements are converted at a time; blocks of three operands fit in a first-level cache.
 pub(crate) const BLOCK: usize = 1024;
@@ -42,6 +46,36 @@ pub(crate) trait Compute: Element + PartialOrd {
 
     /// Rounds computed values to `dtype`.
     fn store(dtype: DType, values: Vec<Self>) -> Result<Buffer>;
+
+    /// What rounding made of values, `after` being what was stored as `to`; `None` if these are integers.
+    fn classify(before: &[Self], after: &[Self], to: DType) -> Option<Census>;
+}
+
+/// Counts what becomes of results, if anybody observes and they are rounded to another floating dtype.
+struct Counting(Option<Mutex<Census>>);
+
+impl Counting {
+    fn new<T: Element, C: Compute>() -> Self {
+        let rounds = T::DTYPE != C::DTYPE && T::DTYPE.is_float() && C::DTYPE.is_float();
+        Self((rounds && observe::is_active()).then(Mutex::default))
+    }
+
+    /// Counts a block that was stored.
+    fn count<T: Convert<C>, C: Compute>(&self, computed: &[C], stored: &[T]) {
+        let Some(total) = &self.0 else { return };
+        let mut after = SmallVec::<[C; 8]>::from_elem(C::default(), stored.len());
+        T::load(stored, &mut after);
+        if let Some(census) = C::classify(computed, &after, T::DTYPE) {
+            *total.lock().unwrap_or_else(PoisonError::into_inner) += census;
+        }
+    }
+
+    /// Tells of what was lost.
+    fn tell<T: Element, C: Compute>(self) {
+        if let Some(total) = self.0 {
+            observe::stored(C::DTYPE, T::DTYPE, total.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
 }
 
 /// `own += other`, element by element.
@@ -52,7 +86,7 @@ pub(crate) fn add_to<C: Compute>(own: &mut [C], other: &[C]) {
 }
 
 macro_rules! compute {
-    ($($type:ty: $plus:expr;)*) => {$(
+    ($($type:ty: $plus:expr, $classify:expr;)*) => {$(
         impl Compute for $type {
             fn plus(self, other: Self) -> Self {
                 $plus(self, other)
@@ -77,15 +111,23 @@ macro_rules! compute {
                 with_type!(dtype, T => produce::<T, Self>(len, block))
             }
 
+            fn classify(before: &[Self], after: &[Self], to: DType) -> Option<Census> {
+                $classify(before, after, to)
+            }
+
             fn store(dtype: DType, values: Vec<Self>) -> Result<Buffer> {
                 if dtype == Self::DTYPE {
                     return Ok(Store::from_vec(values).into());
                 }
                 with_type!(dtype, T => {
                     let mut out = allocate::<T>(values.len())?;
+                    let counting = Counting::new::<T, Self>();
                     for_each_piece(&mut out, PIECE, &|start, out| {
-                        Convert::save(&values[start..start + out.len()], out);
+                        let values = &values[start..start + out.len()];
+                        Convert::save(values, out);
+                        counting.count(values, out);
                     });
+                    counting.tell::<T, Self>();
                     free(values);
                     Ok(Store::from_vec(out).into())
                 })
@@ -94,16 +136,20 @@ macro_rules! compute {
     )*};
 }
 compute! {
-    f32: core::ops::Add::add;
-    f64: core::ops::Add::add;
-    i64: Self::wrapping_add;
+    f32: core::ops::Add::add, |before, after, to| Some(census_of(before, after, to));
+    f64: core::ops::Add::add, |before, after, to| Some(census_of(before, after, to));
+    i64: Self::wrapping_add, |_, _, _| None;
 }
 
 fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Result<Buffer> {
+    let counting = Counting::new::<T, C>();
     if len == 1 {
         let mut single = [C::default()];
         block(0, &mut single, &mut Scratch::default());
-        return Ok(Store::One(T::save_one(single[0])).into());
+        let stored = T::save_one(single[0]);
+        counting.count(&single, &[stored]);
+        counting.tell::<T, C>();
+        return Ok(Store::One(stored).into());
     }
     let mut out = allocate::<T>(len)?;
     if let Some(out) = any_mut(&mut out).downcast_mut::<Vec<C>>() {
@@ -121,8 +167,10 @@ fn produce<T: Convert<C>, C: Compute>(len: usize, block: BlockFn<'_, C>) -> Resu
                 let computed = &mut computed[..out.len()];
                 block(first + index * BLOCK, computed, &mut scratch);
                 T::save(computed, out);
+                counting.count(computed, out);
             }
         });
+        counting.tell::<T, C>();
     }
     Ok(Store::from_vec(out).into())
 }

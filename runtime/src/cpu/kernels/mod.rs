@@ -6,6 +6,7 @@
 
 mod binary;
 mod cast;
+mod census;
 mod compute;
 mod convert;
 mod create;
@@ -29,6 +30,7 @@ pub(crate) use binary::{
     pow_scalar, sub,
 };
 pub(crate) use cast::{accumulate, cast, contiguous};
+pub(crate) use census::cast_counting;
 pub use create::Generator;
 pub(crate) use create::{arange, linspace, rand, randn};
 pub(crate) use extremum::{Extreme, arg_extreme, extreme, extreme_along};
