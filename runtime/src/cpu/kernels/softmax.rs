@@ -4,6 +4,7 @@ use super::compute::Compute;
 use super::parallel::{PIECE, for_each_piece};
 use super::read::Reader;
 use super::real::Real;
+use super::simd::{self, Loop};
 use crate::cpu::array::Array;
 use crate::cpu::buffer::allocate;
 use crate::dtype::DType;
@@ -41,18 +42,14 @@ fn softmax_rows<R: Real>(rows: &Array, extent: usize, log: bool) -> Result<Vec<R
     Ok(out)
 }
 
-/// The largest element; a NaN wins, so that the whole row becomes one.
-fn largest<R: Real>(row: &[R]) -> R {
-    let start = row.first().copied().unwrap_or_default();
-    row.iter().fold(start, |best, &x| if x > best || x.is_nan() { x } else { best })
-}
-
 fn softmax_row<R: Real>(row: &mut [R]) {
     let max = largest(row);
-    for x in &mut *row {
-        *x = (*x - max).exp();
-    }
-    let scale = R::ONE / pairwise_sum(row);
+    let sum = halves(row, &|part| {
+        let mut sum = R::ZERO;
+        simd::run(ExpSum { part, max, sum: &mut sum });
+        sum
+    });
+    let scale = R::ONE / sum;
     for x in row {
         *x = *x * scale;
     }
@@ -60,30 +57,100 @@ fn softmax_row<R: Real>(row: &mut [R]) {
 
 fn log_softmax_row<R: Real>(row: &mut [R]) {
     let max = largest(row);
-    for x in &mut *row {
-        *x = *x - max;
-    }
-    let log_sum = blockwise_exp_sum(row).ln();
+    let sum = halves(row, &|part| {
+        let mut copy = [R::ZERO; PART];
+        let copy = &mut copy[..part.len()];
+        copy.copy_from_slice(part);
+        let mut sum = R::ZERO;
+        simd::run(ExpSum { part: copy, max, sum: &mut sum });
+        sum
+    });
+    let log_sum = sum.ln();
     for x in row {
-        *x = *x - log_sum;
+        *x = (*x - max) - log_sum;
     }
 }
 
-fn blockwise_exp_sum<R: Real>(row: &[R]) -> R {
-    if row.len() <= 64 {
-        return row.iter().fold(R::ZERO, |sum, &x| sum + x.exp());
+/// How many elements are summed side by side.
+const LANES: usize = 16;
+
+/// How many elements are summed before sums are added in pairs, so that rounding errors grow with the logarithm of the
+/// length.
+const PART: usize = 64 * LANES;
+
+fn halves<R: Real>(values: &mut [R], sum: &dyn Fn(&mut [R]) -> R) -> R {
+    if values.len() <= PART {
+        return sum(values);
     }
-    let (left, right) = row.split_at(row.len() / 2);
-    blockwise_exp_sum(left) + blockwise_exp_sum(right)
+    let (left, right) = values.split_at_mut((values.len() / 2).next_multiple_of(LANES));
+    halves(left, sum) + halves(right, sum)
 }
 
-/// A sum whose rounding errors grow with the logarithm of its length.
-pub(super) fn pairwise_sum<R: Real>(values: &[R]) -> R {
-    if values.len() <= 64 {
-        return values.iter().fold(R::ZERO, |sum, &x| sum + x);
+/// The largest element; a NaN wins, so that the whole row becomes one.
+fn largest<R: Real>(row: &[R]) -> R {
+    let mut largest = row.first().copied().unwrap_or_default();
+    simd::run(Largest { row, largest: &mut largest });
+    largest
+}
+
+struct Largest<'a, R> {
+    row: &'a [R],
+    /// An element of it, to start with.
+    largest: &'a mut R,
+}
+
+impl<R: Real> Loop for Largest<'_, R> {
+    #[inline(always)]
+    fn run(self) {
+        let larger = |best: R, x: R| if x > best || x.is_nan() { x } else { best };
+        let mut lanes = [*self.largest; LANES];
+        let (chunks, rest) = self.row.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane = larger(*lane, x);
+            }
+        }
+        *self.largest = lanes.iter().chain(rest).fold(*self.largest, |best, &x| larger(best, x));
     }
-    let (left, right) = values.split_at(values.len() / 2);
-    pairwise_sum(left) + pairwise_sum(right)
+}
+
+/// `exp(x − max)` of each element, and their sum.
+struct ExpSum<'a, R> {
+    part: &'a mut [R],
+    max: R,
+    sum: &'a mut R,
+}
+
+impl<R: Real> Loop for ExpSum<'_, R> {
+    #[inline(always)]
+    fn run(self) {
+        let mut lanes = [R::ZERO; LANES];
+        let (chunks, rest) = self.part.as_chunks_mut::<LANES>();
+        for chunk in chunks {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *x = (*x - self.max).exp();
+                *lane = *lane + *x;
+            }
+        }
+        for (lane, x) in lanes.iter_mut().zip(rest) {
+            *x = (*x - self.max).exp();
+            *lane = *lane + *x;
+        }
+        *self.sum = pairwise_sum(lanes);
+    }
+}
+
+/// The sum of all lanes, added in pairs.
+#[inline(always)]
+fn pairwise_sum<R: Real>(mut lanes: [R; LANES]) -> R {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = lanes[lane] + lanes[lane + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 #[cfg(test)]
