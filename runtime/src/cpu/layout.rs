@@ -44,6 +44,28 @@ impl Layout {
         self.strides.is_none()
     }
 
+    /// Whether the elements fill a stretch of memory from [`Layout::offset`] on, each of it once, in whatever order.
+    pub(crate) fn is_dense(&self) -> bool {
+        let mut dims = self.collapsed();
+        dims.sort_unstable_by_key(|&(_, stride)| stride);
+        let mut end = 1;
+        dims.iter().all(|&(extent, stride)| {
+            let follows = stride == end;
+            end *= extent;
+            follows
+        })
+    }
+
+    /// Of a dense layout: all elements in the order in which they lie.
+    pub(crate) fn in_memory_order(&self) -> Self {
+        Self { shape: Shape::from(self.shape.element_count()), offset: self.offset, strides: None }
+    }
+
+    /// The same order of elements from the start of another buffer on.
+    pub(crate) fn at_start(&self) -> Self {
+        Self { offset: 0, ..self.clone() }
+    }
+
     pub(crate) fn strides(&self) -> Strides {
         self.strides.as_ref().map_or_else(|| row_major(&self.shape), |strides| (**strides).clone())
     }
@@ -181,6 +203,15 @@ mod tests {
         assert!(layout(&[2, 3]).permute(&[1, 1]).is_err());
         assert!(layout(&[2, 3]).permute(&[0]).is_err());
         assert!(layout(&[2, 3]).permute(&[0, 2]).is_err());
+    }
+
+    #[test]
+    fn whatever_the_order_a_stretch_of_memory_is_dense_if_each_element_is_there_once() {
+        let swapped = layout(&[2, 3, 4]).permute(&[2, 0, 1]).unwrap();
+        assert!(swapped.is_dense() && layout(&[2, 3]).is_dense() && layout(&[]).is_dense());
+        assert!(!swapped.narrow(0, 1, 2).is_dense());
+        assert!(!layout(&[1, 3]).broadcast_to(&Shape::from([2, 3])).unwrap().is_dense());
+        assert!(layout(&[3, 4]).narrow(0, 1, 2).permute(&[1, 0]).unwrap().is_dense());
     }
 
     #[test]

@@ -22,6 +22,16 @@ impl Array {
         self.layout().permute(&order).map_or_else(|_| self.clone(), |layout| self.with_layout(layout))
     }
 
+    /// What `function` makes of each element by itself: where the elements lie together in another order than row-major, in that
+    /// order, which the result then has as well.
+    pub(crate) fn elementwise(&self, function: impl FnOnce(&Self) -> Result<Self>) -> Result<Self> {
+        let layout = self.layout();
+        if layout.is_contiguous() || !layout.is_dense() {
+            return function(self);
+        }
+        Ok(function(&self.with_layout(layout.in_memory_order()))?.with_layout(layout.at_start()))
+    }
+
     /// Two dimensions swapped. Never copies.
     ///
     /// # Errors
@@ -144,6 +154,19 @@ mod tests {
         assert_eq!(
             array.narrow(0, 1, 1).unwrap().reshape([3, 1]).unwrap().to_vec::<i64>().unwrap(),
             [3, 4, 5]
+        );
+    }
+
+    #[test]
+    fn what_is_done_to_each_element_keeps_the_order_in_memory() {
+        let turned = counting([4, 3]).narrow(0, 1, 3).unwrap().transpose(0, 1).unwrap();
+        let cast = turned.cast(DType::F32).unwrap();
+        assert_eq!(cast.layout().strides(), turned.layout().strides());
+        assert_eq!(cast.to_f64_vec().unwrap(), [3.0, 6.0, 9.0, 4.0, 7.0, 10.0, 5.0, 8.0, 11.0]);
+        let sparse = counting([4, 3]).transpose(0, 1).unwrap().narrow(0, 1, 2).unwrap();
+        assert_eq!(
+            sparse.cast(DType::F16).unwrap().to_f64_vec().unwrap(),
+            [1.0, 4.0, 7.0, 10.0, 2.0, 5.0, 8.0, 11.0]
         );
     }
 

@@ -6,6 +6,7 @@ use super::compute::{BLOCK, Compute, Scratch, add_to, with_compute};
 use super::convert::Convert;
 use super::parallel::{PIECE, for_each_piece};
 use super::read::{Reader, gather};
+use super::turn::Turned;
 use crate::cpu::array::Array;
 use crate::cpu::buffer::{Buffer, Store, allocate, with_store};
 use crate::dtype::{DType, bf16, f8e4m3, f8e5m2, f16};
@@ -16,11 +17,13 @@ pub(crate) fn cast(array: &Array, dtype: DType) -> Result<Array> {
     if array.dtype() == dtype {
         return Ok(array.clone());
     }
-    let reader = Reader::new(array);
-    let buffer = with_compute!(array.dtype(), C => {
-        C::produce(dtype, array.element_count(), &|start, out, _: &mut Scratch<C>| reader.read(start, out))?
-    });
-    Ok(Array::from_buffer(buffer, array.shape().clone()))
+    array.elementwise(|array| {
+        let reader = Reader::new(array);
+        let buffer = with_compute!(array.dtype(), C => {
+            C::produce(dtype, array.element_count(), &|start, out, _: &mut Scratch<C>| reader.read(start, out))?
+        });
+        Ok(Array::from_buffer(buffer, array.shape().clone()))
+    })
 }
 
 /// The same elements, row-major without gaps; a contiguous array is returned as it is.
@@ -32,6 +35,10 @@ pub(crate) fn contiguous(array: &Array) -> Result<Array> {
     let dims = layout.collapsed();
     let buffer = with_store!(array.buffer(), store => {
         let mut out = allocate(array.element_count())?;
+        if let Some(turned) = Turned::of(&dims) {
+            turned.copy(store.as_slice(), layout.offset(), &mut out);
+            return Ok(Array::from_buffer(Store::from_vec(out).into(), array.shape().clone()));
+        }
         for_each_piece(&mut out, PIECE, &|start, out| {
             let copy = |from: &[_], to: &mut [_]| to.copy_from_slice(from);
             gather(store.as_slice(), layout.offset(), &dims, start, out, copy, |element| element);

@@ -23,6 +23,7 @@ mod real;
 mod reduce;
 mod simd;
 mod softmax;
+mod turn;
 mod unary;
 
 pub(crate) use binary::{
