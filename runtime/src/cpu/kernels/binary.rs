@@ -32,7 +32,21 @@ fn view<'a>(array: Cow<'a, Array>, shape: &Shape) -> Result<Cow<'a, Array>> {
 type Operands<'a> = (Cow<'a, Array>, Cow<'a, Array>, Shape);
 
 /// Operands that can be read as what `dtype` is computed in; as they are, wherever possible.
+#[inline]
 fn operands<'a>(
+    operation: &'static str,
+    lhs: &'a Array,
+    rhs: &'a Array,
+    dtype: DType,
+) -> Result<Operands<'a>> {
+    if lhs.dtype() == rhs.dtype() && lhs.dtype() == dtype && lhs.shape() == rhs.shape() {
+        return Ok((Cow::Borrowed(lhs), Cow::Borrowed(rhs), lhs.shape().clone()));
+    }
+    promoted(operation, lhs, rhs, dtype)
+}
+
+/// [`operands`] that differ.
+fn promoted<'a>(
     operation: &'static str,
     lhs: &'a Array,
     rhs: &'a Array,
@@ -58,6 +72,10 @@ fn zip<C: Compute>(
     dtype: DType,
     function: impl Fn(C, C) -> C + Sync,
 ) -> Result<Array> {
+    if shape.is_single() {
+        let value = function(C::first(&lhs), C::first(&rhs));
+        return Ok(Array::from_buffer(C::produce(dtype, 1, &|_, out, _| out[0] = value)?, shape));
+    }
     let (left, right) = (Reader::new(&lhs), Reader::new(&rhs));
     let buffer = C::produce(dtype, shape.checked_len()?, &|start, out, scratch: &mut Scratch<C>| {
         let left = left.block(start, out.len(), &mut scratch.0);

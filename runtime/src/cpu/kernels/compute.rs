@@ -8,6 +8,7 @@ use super::census::census_of;
 use super::convert::Convert;
 use super::parallel::{PIECE, for_each_piece};
 use super::read::gather;
+use crate::cpu::array::Array;
 use crate::cpu::buffer::{Buffer, Store, allocate, any_mut, free, with_store, with_type};
 use crate::dtype::{Census, DType, Element};
 use crate::error::Result;
@@ -34,6 +35,13 @@ pub(crate) trait Compute: Element + PartialOrd {
 
     /// Neither less than nor equal to nor greater than itself.
     fn is_nan(self) -> bool;
+
+    /// The first element of an array that has one.
+    fn first(array: &Array) -> Self {
+        let mut first = [Self::default()];
+        Self::load(array.buffer(), array.layout().offset(), &mut first);
+        first[0]
+    }
 
     /// Converts elements of `buffer` from position `first` on.
     fn load(buffer: &Buffer, first: usize, out: &mut [Self]);

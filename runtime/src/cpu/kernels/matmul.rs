@@ -7,7 +7,7 @@ use gemm_common::Parallelism;
 use super::binary::broadcast_shape;
 use super::compute::{Compute, with_compute};
 use crate::cpu::array::Array;
-use crate::cpu::buffer::zeroed;
+use crate::cpu::buffer::{allocate, zeroed};
 use crate::cpu::layout::Strides;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -65,7 +65,7 @@ fn product(
     let shape: Shape = batch.iter().copied().chain([m, n]).collect();
     let len = shape.checked_len()?;
     let buffer = with_compute!(computed, C => {
-        let mut out = zeroed::<C>(len)?;
+        let mut out = if k > 0 { allocate::<C>(len)? } else { zeroed(len)? };
         if len > 0 && k > 0 {
             let (lhs, rhs) = (lhs.cast(C::DTYPE)?, rhs.cast(C::DTYPE)?);
             if rhs.shape().len() == 2 && lhs.layout().is_contiguous() {
@@ -155,6 +155,7 @@ trait Product: Compute {
 
 impl Product for i64 {
     fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
+        out.fill(0);
         for (i, out) in out.chunks_mut(rhs.columns).enumerate() {
             for nth in 0..lhs.columns {
                 let factor = lhs.at(i, nth);

@@ -24,13 +24,16 @@ fn map<U: Unary>(array: &Array, function: U) -> Result<Array> {
     if dtype == DType::F64 {
         return map_in::<f64>(array, dtype, |x| function.at(x));
     }
-    let reader = Reader::new(array);
-    let buffer = f32::produce(dtype, array.element_count(), &|start, out, scratch: &mut Scratch<f32>| {
-        let from = reader.block(start, out.len(), &mut scratch.0);
-        simd::run(Map { from, out, function });
-        function.correct(from, out);
-    })?;
-    Ok(Array::from_buffer(buffer, array.shape().clone()))
+    array.elementwise(|array| {
+        let reader = Reader::new(array);
+        let block = |start, out: &mut [f32], scratch: &mut Scratch<f32>| {
+            let from = reader.block(start, out.len(), &mut scratch.0);
+            simd::run(Map { from, out, function });
+            function.correct(from, out);
+        };
+        let buffer = f32::produce(dtype, array.element_count(), &block)?;
+        Ok(Array::from_buffer(buffer, array.shape().clone()))
+    })
 }
 
 /// `function` of each element of `from`.
@@ -55,14 +58,22 @@ pub(super) fn map_in<C: Compute>(
     dtype: DType,
     function: impl Fn(C) -> C + Sync,
 ) -> Result<Array> {
-    let reader = Reader::new(array);
-    let buffer = C::produce(dtype, array.element_count(), &|start, out, scratch: &mut Scratch<C>| {
-        let elements = reader.block(start, out.len(), &mut scratch.0);
-        for (out, &x) in out.iter_mut().zip(elements) {
-            *out = function(x);
-        }
-    })?;
-    Ok(Array::from_buffer(buffer, array.shape().clone()))
+    if array.shape().is_single() {
+        let value = function(C::first(array));
+        let buffer = C::produce(dtype, 1, &|_, out, _| out[0] = value)?;
+        return Ok(Array::from_buffer(buffer, array.shape().clone()));
+    }
+    array.elementwise(|array| {
+        let reader = Reader::new(array);
+        let block = |start, out: &mut [C], scratch: &mut Scratch<C>| {
+            let elements = reader.block(start, out.len(), &mut scratch.0);
+            for (out, &x) in out.iter_mut().zip(elements) {
+                *out = function(x);
+            }
+        };
+        let buffer = C::produce(dtype, array.element_count(), &block)?;
+        Ok(Array::from_buffer(buffer, array.shape().clone()))
+    })
 }
 
 macro_rules! unary {
