@@ -9,6 +9,7 @@ use super::compute::{BLOCK, Compute};
 use super::parallel::{PIECE, for_each_piece};
 use super::plan::{Plan, Split};
 use super::read::Reader;
+use super::simd::{self, Loop};
 use crate::cpu::array::Array;
 use crate::cpu::buffer::allocate;
 use crate::dtype::{DType, bf16, f8e4m3, f8e5m2, f16};
@@ -77,7 +78,6 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
     }
 
     fn block(&self, elements: &[C]) -> C {
-        const LANES: usize = 16;
         if elements.len() > 16 * LANES {
             let (left, right) = elements.split_at((elements.len() / 2).next_multiple_of(LANES));
             return (self.combine)(self.block(left), self.block(right));
@@ -85,17 +85,9 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
         if elements.len() < LANES {
             return elements.iter().fold(self.start, |a, &b| (self.combine)(a, b));
         }
-        let mut lanes = [self.start; LANES];
-        let mut chunks = elements.chunks_exact(LANES);
-        for chunk in &mut chunks {
-            for (lane, &element) in lanes.iter_mut().zip(chunk) {
-                *lane = (self.combine)(*lane, element);
-            }
-        }
-        for (lane, &element) in lanes.iter_mut().zip(chunks.remainder()) {
-            *lane = (self.combine)(*lane, element);
-        }
-        self.pairs(&lanes)
+        let mut result = self.start;
+        simd::run(Lanes { elements, start: self.start, combine: self.combine, result: &mut result });
+        result
     }
 
     fn pairs(&self, values: &[C]) -> C {
@@ -155,6 +147,41 @@ impl<C: Compute, F: Fn(C, C) -> C + Sync> Fold<'_, C, F> {
         for (own, &other) in own.iter_mut().zip(other) {
             *own = (self.combine)(*own, other);
         }
+    }
+}
+
+/// How many elements are folded side by side.
+const LANES: usize = 16;
+
+/// Folds elements side by side, and the lanes in pairs.
+struct Lanes<'a, C, F> {
+    elements: &'a [C],
+    start: C,
+    combine: &'a F,
+    result: &'a mut C,
+}
+
+impl<C: Compute, F: Fn(C, C) -> C> Loop for Lanes<'_, C, F> {
+    #[inline(always)]
+    fn run(self) {
+        let mut lanes = [self.start; LANES];
+        let (chunks, rest) = self.elements.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, &element) in lanes.iter_mut().zip(chunk) {
+                *lane = (self.combine)(*lane, element);
+            }
+        }
+        for (lane, &element) in lanes.iter_mut().zip(rest) {
+            *lane = (self.combine)(*lane, element);
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for lane in 0..width {
+                lanes[lane] = (self.combine)(lanes[2 * lane], lanes[2 * lane + 1]);
+            }
+            width /= 2;
+        }
+        *self.result = lanes[0];
     }
 }
 
