@@ -91,6 +91,9 @@ impl Array {
 
     /// [`Array::reshape`] to a shape that is known to hold as many elements.
     pub(crate) fn reshaped(&self, shape: &Shape) -> Result<Self> {
+        if self.shape() == shape {
+            return Ok(self.clone());
+        }
         match self.layout().reshape(shape) {
             Some(layout) => Ok(self.with_layout(layout)),
             None => Ok(Self::from_buffer(self.contiguous()?.buffer().clone(), shape.clone())),

@@ -148,6 +148,13 @@ impl<C: Copy> Matrix<'_, C> {
     }
 }
 
+/// Up to so many multiplications the preparations of a fast kernel take longer.
+const FEW: usize = 256;
+
+fn multiplications<C>(lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>) -> usize {
+    lhs.rows.saturating_mul(lhs.columns).saturating_mul(rhs.columns)
+}
+
 trait Product: Compute {
     /// Writes `lhs · rhs` to `out`, row-major.
     fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>);
@@ -155,13 +162,18 @@ trait Product: Compute {
 
 impl Product for i64 {
     fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
-        out.fill(0);
-        for (i, out) in out.chunks_mut(rhs.columns).enumerate() {
-            for nth in 0..lhs.columns {
-                let factor = lhs.at(i, nth);
-                for (j, out) in out.iter_mut().enumerate() {
-                    *out = out.wrapping_add(factor.wrapping_mul(rhs.at(nth, j)));
-                }
+        by_rows(out, lhs, rhs, Self::wrapping_mul);
+    }
+}
+
+/// Writes `lhs · rhs` to `out`, one product after the other.
+fn by_rows<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, times: fn(C, C) -> C) {
+    out.fill(C::default());
+    for (i, out) in out.chunks_mut(rhs.columns).enumerate() {
+        for nth in 0..lhs.columns {
+            let factor = lhs.at(i, nth);
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = out.plus(times(factor, rhs.at(nth, j)));
             }
         }
     }
@@ -169,12 +181,18 @@ impl Product for i64 {
 
 impl Product for f32 {
     fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
+        if multiplications(lhs, rhs) <= FEW {
+            return by_rows(out, lhs, rhs, core::ops::Mul::mul);
+        }
         gemm(out, lhs, rhs, 1.0, gemm_f32::gemm::f32::get_gemm_fn());
     }
 }
 
 impl Product for f64 {
     fn product(out: &mut [Self], lhs: &Matrix<'_, Self>, rhs: &Matrix<'_, Self>) {
+        if multiplications(lhs, rhs) <= FEW {
+            return by_rows(out, lhs, rhs, core::ops::Mul::mul);
+        }
         gemm(out, lhs, rhs, 1.0, gemm_f64::gemm::f64::get_gemm_fn());
     }
 }
@@ -221,7 +239,7 @@ fn gemm<C: Compute>(out: &mut [C], lhs: &Matrix<'_, C>, rhs: &Matrix<'_, C>, one
         && rhs.rows == k
         && Some(out.len()) == m.checked_mul(n);
     assert!(fits, "a matrix reaches past its elements");
-    let parallelism = parallelism(m.saturating_mul(k).saturating_mul(n));
+    let parallelism = parallelism(multiplications(lhs, rhs));
     let stride = |stride: usize| stride as isize;
     // Kernels are fastest when they write down columns: what is written is the transposed product, rhsᵀ·lhsᵀ, whose
     // columns are the rows of `out`.
