@@ -8,7 +8,6 @@
 
 #![allow(clippy::print_stdout, reason = "a program that explains")]
 
-use gradpact::Generator;
 use gradpact::audit::{self, Audit, Happened};
 use gradpact::autograd::label;
 use gradpact::prelude::*;

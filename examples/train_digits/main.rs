@@ -1,10 +1,10 @@
 //! Training with f16 activations: what declaring the gradient's dtype changes, on real data.
 //!
-//! `cargo run --release --example train_digits [-- --epochs 400]`
+//! `cargo run --release --example train_digits [-- --epochs 400] [--audit]`
 //!
 //! The same network with the same seed is trained four times on handwritten digits: gradients declared f32, or undeclared
 //! and therefore f16; each without loss scaling and with a small loss scale. It prints accuracy and the share of gradient
-//! values that arrived as zero, and draws both over the epochs.
+//! values that arrived as zero, and draws both over the epochs. With `--audit` it also tells where the last gradients were lost.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its results")]
 
@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use data::Digits;
+use gradpact::audit::{self, Audit};
 use gradpact::optim::{Optimizer, Sgd};
 use gradpact::prelude::*;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -36,6 +37,9 @@ struct Arguments {
     /// The small loss scale.
     #[arg(long, default_value_t = 64.0)]
     loss_scale: f64,
+    /// Tells where gradients of the last epoch were lost.
+    #[arg(long)]
+    audit: bool,
     /// Seed of the initial weights.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -55,6 +59,8 @@ pub(crate) struct Run {
     gradient: Gradient,
     loss_scale: f64,
     epochs: Vec<Epoch>,
+    /// Of the last backward, if asked for.
+    audit: Option<Audit>,
 }
 
 impl Run {
@@ -85,11 +91,18 @@ fn train(
     let mut network = Network::new(gradient, &widths, arguments.seed)?;
     // A step of plain gradient descent is linear in the gradient: dividing its size undoes the loss scale.
     let mut optimizer = Optimizer::new(Sgd::new(arguments.rate / loss_scale))?;
-    let mut run = Run { gradient, loss_scale, epochs: Vec::new() };
+    let mut run = Run { gradient, loss_scale, epochs: Vec::new(), audit: None };
     bar.set_message(run.name());
-    for _ in 0..arguments.epochs {
+    for epoch in 1..=arguments.epochs {
         let loss = network.scores(&train.images)?.cross_entropy(&train.labels)?;
-        loss.mul_scalar(loss_scale)?.backward()?;
+        let scaled = loss.mul_scalar(loss_scale)?;
+        if arguments.audit && epoch == arguments.epochs {
+            let (result, audit) = audit::record(|| scaled.backward());
+            result?;
+            run.audit = Some(audit);
+        } else {
+            scaled.backward()?;
+        }
         optimizer.step(&mut network.parameters())?;
         let (accuracy, zeros) = (accuracy(&network, test)?, network.zeros.take_share());
         run.epochs.push(Epoch { loss: loss.item()?, accuracy, zeros });
@@ -112,6 +125,14 @@ fn print_table(runs: &[Run]) {
         let (zeros, worst) = (last.zeros * 100.0, worst * 100.0);
         let accuracy = last.accuracy * 100.0;
         println!("{:<22}  {:>10.5}  {accuracy:>12.2}%  {zeros:>11.3}% {worst:>11.3}%", run.name(), last.loss);
+    }
+}
+
+/// Where the gradients of the last epoch were lost, as the audits tell.
+fn print_audits(runs: &[Run]) {
+    for (run, audit) in runs.iter().filter_map(|run| Some((run, run.audit.as_ref()?))) {
+        println!("\n{}: {}", run.name(), audit.summary());
+        audit.lossy_round_trips().iter().for_each(|trip| println!("  {trip}"));
     }
 }
 
@@ -139,6 +160,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     bar.finish_and_clear();
     print_table(&runs);
+    print_audits(&runs);
 
     let folder = target_folder();
     std::fs::create_dir_all(&folder)?;

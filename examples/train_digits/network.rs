@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gradpact::Generator;
 use gradpact::optim::Parameter;
 use gradpact::prelude::*;
 use gradpact::testing::gradcheck;

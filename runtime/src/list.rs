@@ -25,9 +25,17 @@ impl<T> List<T> {
     }
 
     /// Appends an item.
+    #[inline]
     pub fn push(&mut self, item: T) {
+        if self.is_empty() {
+            self.0 = Items::One(item);
+        } else {
+            self.push_to_some(item);
+        }
+    }
+
+    fn push_to_some(&mut self, item: T) {
         self.0 = match core::mem::replace(&mut self.0, Items::Many(Vec::new())) {
-            Items::Many(items) if items.is_empty() => Items::One(item),
             Items::One(first) => Items::Two([first, item]),
             Items::Two([first, second]) => Items::Many(vec![first, second, item]),
             Items::Many(mut items) => {

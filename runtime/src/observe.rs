@@ -28,7 +28,7 @@ pub struct NodeInfo {
     pub is_user_code: bool,
 }
 
-/// Like "`Silu` [layer 1]", or "a leaf [weights]".
+/// Its Function (or that it is a leaf), and its label.
 impl fmt::Display for NodeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_leaf {

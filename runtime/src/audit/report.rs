@@ -122,7 +122,7 @@ impl Audit {
             let delivered = row.delivered().map_or_else(|| "refused".to_owned(), |dtype| dtype.to_string());
             let (name, output) = (row.receiver.function, row.output);
             let declared = row.declared_text();
-            let text = format!("{name}.{output} {} declared {declared} received {delivered}", row.storage);
+            let text = format!("{name}.{output} {}, gradient {declared}, received {delivered}", row.storage);
             if !functions.contains(&text) {
                 functions.push(text);
             }

@@ -14,7 +14,7 @@ use super::metadata::InputMetadata;
 use super::saved::SavedInfo;
 use super::tensor::Gradients;
 use crate::contract::Policy;
-use crate::engine::Engine;
+use crate::engine::{Cpu, Engine};
 use crate::error::Result;
 use crate::list::List;
 use crate::observe::NodeInfo;
@@ -23,7 +23,7 @@ use crate::observe::NodeInfo;
 ///
 /// A Function whose struct is to hold one of an earlier node holds a tensor of it instead: a long chain of tensors is dropped
 /// without recursion, one of nodes in such fields is not.
-pub type NodeRef<E> = Arc<Node<E>>;
+pub type NodeRef<E = Cpu> = Arc<Node<E>>;
 
 /// What a node does with the gradients of its forward's outputs.
 pub trait BackwardStep<E: Engine>: Send + Sync + 'static {

@@ -222,8 +222,10 @@ impl SavedHooks for Narrow {
     }
 
     fn describe(&self, packet: &Packet) -> String {
-        let kept = packet.downcast_ref().map_or(self.0, |packet: &Narrowed| packet.tensor.dtype());
-        format!("kept as {kept}")
+        match packet.downcast_ref::<Narrowed>() {
+            Some(packet) if packet.tensor.dtype() == packet.before => "kept as it is".to_owned(),
+            _ => format!("kept as {}", self.0),
+        }
     }
 }
 

@@ -75,7 +75,8 @@ fn each_narrowing_of_a_chain_is_found_once() {
 
 #[test]
 fn a_backward_that_narrows_inside_is_found_by_its_cast_or_by_its_result() {
-    let cases: [(fn(&DynTensor) -> Result<DynTensor>, &str); 3] = [
+    type Sloppy = fn(&DynTensor) -> Result<DynTensor>;
+    let cases: [(Sloppy, &str); 3] = [
         // There and back: no edge shows anything.
         (|grad| grad.cast(DType::F16)?.cast(DType::F32), "in backward of `Sloppy`"),
         // The edge widens it again.

@@ -83,10 +83,9 @@ fn an_audit_changes_no_bit() {
             let z = y.exp().unwrap().mul(&y).unwrap().cast(DType::F64).unwrap();
             send(&z.add(&y).unwrap(), &of(DType::F64, &[1.0, 0.3, 1e-12, 1e9])).unwrap();
         };
-        if audited {
-            record(run).0
-        } else {
-            run()
+        match audited {
+            true => record(run).0,
+            false => run(),
         }
         x.grad().unwrap().to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>()
     };

@@ -159,7 +159,7 @@ fn inputs_without_elements_scalars_and_matrices_pass() {
 
 #[test]
 fn a_fast_check_of_a_large_input_takes_a_few_evaluations() {
-    let mut generator = gradpact::Generator::new(1);
+    let mut generator = Generator::new(1);
     let x = Tensor::<f32>::randn([100, 50], &mut generator).unwrap();
     let report = Gradcheck::new().fast().check(Silu, &x).found();
     assert!(report.passed(), "{report}");

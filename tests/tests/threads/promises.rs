@@ -131,7 +131,7 @@ const _: () = assert!(
 );
 
 /// Public in a private module: nobody can name them.
-const UNNAMEABLE: [&str; 4] = ["AccumulateGrad", "Absent", "Setting", "Update"];
+const UNNAMEABLE: [&str; 5] = ["AccumulateGrad", "Absent", "IntoIter", "Setting", "Update"];
 
 /// The structs, enums and unions that a file makes public; those that a macro names are in the list all the same.
 fn public_types(text: &str) -> impl Iterator<Item = String> {
