@@ -90,6 +90,23 @@ fn two_hundred_nodes_are_drawn_one_by_one_and_more_are_folded_by_label() {
 }
 
 #[test]
+fn a_fold_in_which_a_gradient_vanishes_says_so() {
+    let mut y = leaf_in(DType::F32, DType::F32, &[1.0]);
+    for number in 0..70 {
+        y = label(&format!("block {number}/part"), || {
+            let inner = y.neg().unwrap();
+            let inner = if number == 30 { Store::new("Culprit", DType::F16, None).on(&inner) } else { inner };
+            inner.cast(DType::F32).unwrap().neg().unwrap().neg().unwrap()
+        });
+    }
+    let seed = of(DType::F32, &[1e-10]);
+    let audit = record(|| send(&y, &seed).unwrap()).1;
+    let dot = audit.picture().to_dot();
+    assert!(dot.contains("block 30/part\\ninside: f32 → f16: 1 of 1 became zero"), "{dot}");
+    assert!(dot.contains("label=\"leaf\""), "{dot}");
+}
+
+#[test]
 fn an_empty_audit_has_an_empty_picture() {
     let picture = Audit::default().picture();
     assert!(is_well_formed(&picture.to_svg()));

@@ -61,7 +61,8 @@ impl Audit {
     pub fn picture(&self) -> Picture {
         let all: Vec<&NodeInfo> = self.rows().flat_map(nodes_of).collect();
         let by_number = |node: &NodeInfo| node.sequence_nr.to_string();
-        let by_label = |node: &NodeInfo| node.label.clone().unwrap_or_else(|| node.function.to_owned());
+        let name = |node: &NodeInfo| if node.is_leaf { "leaf" } else { node.function }.to_owned();
+        let by_label = |node: &NodeInfo| node.label.clone().unwrap_or_else(|| name(node));
         let by_part = |node: &NodeInfo| {
             let label = by_label(node);
             label.split('/').next().unwrap_or_default().to_owned()
@@ -98,8 +99,10 @@ fn draw(audit: &Audit, key: &dyn Fn(&NodeInfo) -> String, folded: bool) -> Pictu
         let to = boxes.number(&row.receiver);
         boxes.describe(to, row);
         if folded && from == to {
-            // Inside one fold; told on the box if something was lost.
-            boxes.nodes[to].lossy |= row.happened() == Happened::Narrowed;
+            // Inside one fold: told on the box, if something was lost.
+            if row.happened() == Happened::Narrowed {
+                boxes.nodes[to].lose(&inside(row.arrived, row.delivered(), row.census()));
+            }
             continue;
         }
         let narrowed = matches!(row.happened(), Happened::Narrowed | Happened::Refused);
@@ -191,19 +194,31 @@ impl Boxes<'_> {
         };
         if let Some(&number) = self.numbers.get(&(self.key)(node)) {
             let lost = &mut self.nodes[number];
-            lost.lossy = true;
-            if !self.folded {
-                let dtypes = format!("{} → {}", conversion.from, conversion.to);
-                let census = conversion.census.map(|census| format!(": {census}")).unwrap_or_default();
-                lost.lines.push(format!("inside: {dtypes}{census}"));
-            }
+            lost.lose(&inside(conversion.from, Some(conversion.to), conversion.census));
         }
     }
+}
+
+/// What is written into a box in which a gradient lost something.
+fn inside(from: DType, to: Option<DType>, census: Option<Census>) -> String {
+    let to = to.map_or_else(|| "–".to_owned(), |to| to.to_string());
+    let census = census.map(|census| format!(": {census}")).unwrap_or_default();
+    format!("inside: {from} → {to}{census}")
 }
 
 impl Node {
     fn new(title: String, kind: Kind) -> Self {
         Self { title, lines: Vec::new(), kind, lossy: false }
+    }
+
+    /// Marks it, and writes what happened, the first few times.
+    fn lose(&mut self, what: &str) {
+        self.lossy = true;
+        match self.lines.iter().filter(|line| line.starts_with("inside: ")).count() {
+            0..3 => self.lines.push(what.to_owned()),
+            3 => self.lines.push("inside: and more".to_owned()),
+            _ => {}
+        }
     }
 }
 
