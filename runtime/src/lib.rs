@@ -14,6 +14,14 @@ pub mod engine;
 pub mod error;
 pub mod function;
 mod list;
+#[cfg_attr(
+    not(feature = "audit"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "without the audit nobody observes, and the optimizer leaves it out"
+    )
+)]
 mod observe;
 #[cfg(feature = "cpu")]
 pub mod optim;
