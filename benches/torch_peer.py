@@ -11,11 +11,13 @@ ones, until another case is asked for. It runs with as many threads as the other
 """
 
 import json
+import statistics
 import subprocess
 import sys
 import time
 
-TURN = 0.02  # seconds that a turn lasts at least, as in measure.rs
+# As in measure.rs: seconds that a turn lasts at least, the number of samples that it has at least, unless it takes so long.
+TURN, SAMPLES, LONG = 0.02, 3, 0.5
 LAYERS = 3
 RATE = 0.01
 
@@ -31,13 +33,12 @@ def dtype_of(name):
 
 
 def repeating(sample):
-    """Repeats `sample` for a turn; the mean of what it returns, number by number."""
+    """Repeats `sample` for a turn; the median of each number that it returns, as `measure::repeat`."""
     start = time.perf_counter()
-    sums, count = sample(), 1
-    while time.perf_counter() - start < TURN:
-        sums = [a + b for a, b in zip(sums, sample())]
-        count += 1
-    return [total / count for total in sums]
+    samples = [sample()]
+    while (elapsed := time.perf_counter() - start) < TURN or (len(samples) < SAMPLES and elapsed < LONG):
+        samples.append(sample())
+    return [statistics.median(values) for values in zip(*samples)]
 
 
 def calling(work):
@@ -165,11 +166,12 @@ def job_node_memory(nodes):
 
 
 def job_mlp_memory(dtype, width, batch):
-    """MiB by which memory peaks over what weights and input need, in three steps; as `mlp::peak`."""
+    """MiB by which memory peaks in three steps, over what the process had before there was a model; as `mlp::peak`."""
+    training_step(dtype, 8, 8)()
+    before = memory("VmRSS:")
     step = training_step(dtype, width, batch)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    before = memory("VmRSS:")
     for _ in range(3):
         step()
     return [(memory("VmHWM:") - before) / 2**20]

@@ -24,7 +24,9 @@ fn ask(job: &[String]) -> Outcome<Vec<f64>> {
         let overflow = errors.contains("overflowed its stack");
         return Err(if overflow { "stack overflow".into() } else { format!("{}", output.status).into() });
     }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    // What is not measured is no number in JSON.
+    let values: Vec<Option<f64>> = serde_json::from_slice(&output.stdout)?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
 /// What a child answers to its arguments, which follow [`FLAG`].

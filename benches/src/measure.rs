@@ -11,6 +11,12 @@ use crate::Outcome;
 /// A turn goes on until this much time has passed, so that the clock and a timer's tick do not matter.
 const TURN: Duration = Duration::from_millis(20);
 
+/// A turn has at least so many samples, unless they take longer than [`LONG`]: the first may pay for what others left behind.
+const SAMPLES: usize = 3;
+
+/// From here on a sample is long, and is not repeated.
+const LONG: Duration = Duration::from_millis(500);
+
 /// Where in the table a contender is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -48,12 +54,12 @@ impl Contender {
         Self { column, turn: Box::new(turn) }
     }
 
-    /// One whose turn repeats `sample` for a while and takes the mean.
+    /// One whose turn repeats `sample` for a while and takes the medians.
     pub fn repeating(column: Column, mut sample: impl FnMut() -> Outcome<Vec<f64>> + 'static) -> Self {
         Self::new(column, move || repeat(&mut sample))
     }
 
-    /// One whose turn calls `work` for a while and takes the seconds of a call, times `scale`.
+    /// One whose turn calls `work` for a while and takes the median of a call's seconds, times `scale`.
     pub fn calling<T>(column: Column, scale: f64, mut work: impl FnMut() -> Outcome<T> + 'static) -> Self {
         Self::repeating(column, move || {
             let (value, seconds) = timed(&mut work)?;
@@ -69,17 +75,18 @@ impl Contender {
     }
 }
 
+/// Samples for the time of a turn; the median of each metric, since a sample may have been interrupted.
 fn repeat(sample: &mut impl FnMut() -> Outcome<Vec<f64>>) -> Outcome<Vec<f64>> {
     let start = Instant::now();
-    let mut sums = sample()?;
-    let mut count = 1.0;
-    while start.elapsed() < TURN {
-        for (sum, value) in sums.iter_mut().zip(sample()?) {
-            *sum += value;
-        }
-        count += 1.0;
+    let mut samples = vec![sample()?];
+    while start.elapsed() < TURN || (samples.len() < SAMPLES && start.elapsed() < LONG) {
+        samples.push(sample()?);
     }
-    Ok(sums.into_iter().map(|sum| sum / count).collect())
+    let of_metric = |metric: usize| {
+        let values: Vec<f64> = samples.iter().filter_map(|sample| sample.get(metric).copied()).collect();
+        Quartiles::of(&values).map_or(f64::NAN, Quartiles::median)
+    };
+    Ok((0..samples[0].len()).map(of_metric).collect())
 }
 
 /// What `work` returns, and how many seconds it took.

@@ -61,8 +61,9 @@ impl Default for BurnChain {
 
 impl Chain for BurnChain {
     type End = Tracked;
-    // The graph is used up by backward.
     type Rest = Gradients;
+
+    const KEEPS_GRAPH: bool = false;
 
     fn forward(&self, nodes: usize) -> Outcome<Tracked> {
         let mut y = Tracked::new(self.values.clone()).require_grad();

@@ -31,6 +31,9 @@ pub trait Chain: 'static {
     /// What is left after a backward, the graph included if the library keeps it.
     type Rest;
 
+    /// Whether the graph is there until its end is dropped; else backward has used it up, and drop is not measured.
+    const KEEPS_GRAPH: bool = true;
+
     /// Applies the function `nodes` times.
     ///
     /// # Errors
@@ -48,13 +51,14 @@ pub trait Chain: 'static {
 ///
 /// # Errors
 /// Those of the library.
-pub fn sample(chain: &impl Chain, nodes: usize) -> Outcome<Vec<f64>> {
+pub fn sample<C: Chain>(chain: &C, nodes: usize) -> Outcome<Vec<f64>> {
     let (end, forward) = timed(|| chain.forward(nodes))?;
     let (rest, backward) = timed(|| chain.backward(end))?;
     let ((), dropping) = timed(|| {
         drop(rest);
         Ok(())
     })?;
+    let dropping = if C::KEEPS_GRAPH { dropping } else { f64::NAN };
     let seconds = [forward, backward, dropping, forward + backward];
     Ok(seconds.map(|seconds| seconds * 1e9 / nodes as f64).to_vec())
 }
