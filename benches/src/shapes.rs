@@ -11,7 +11,7 @@ use crate::tape::Tensor as TapeTensor;
 use crate::torch::Torch;
 
 /// What is measured of a graph.
-const METRICS: [&str; 4] = ["forward, a node", "backward, a node", "backward, an edge", "drop, a node"];
+const METRICS: [&str; 3] = ["forward, a node", "backward, an edge", "drop, a node"];
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 
@@ -116,7 +116,7 @@ fn contender<T: Passes>(column: Column, shape: Shape, nodes: usize) -> Contender
         })?;
         let per = |seconds: f64, count: usize| seconds * 1e9 / count as f64;
         let edges = shape.edges(nodes);
-        Ok(vec![per(forward, nodes), per(backward, nodes), per(backward, edges), per(dropping, nodes)])
+        Ok(vec![per(forward, nodes), per(backward, edges), per(dropping, nodes)])
     })
 }
 
