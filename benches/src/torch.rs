@@ -78,6 +78,10 @@ impl Process {
     fn start(python: &str) -> Outcome<Self> {
         let mut command = Command::new(python);
         command.arg(SCRIPT).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // Where the machine is busy otherwise, threads that spin while they wait make its turns a hundred times longer.
+        if std::env::var_os("OMP_WAIT_POLICY").is_none() {
+            command.env("OMP_WAIT_POLICY", "passive");
+        }
         let mut child = command.spawn().map_err(|error| format!("`{python}`: {error}"))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (stdin, stdout) = stdin.zip(stdout).ok_or("no pipes")?;
