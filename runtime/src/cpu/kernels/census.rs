@@ -9,6 +9,7 @@ use super::convert::Convert;
 use super::parallel::{PIECE, for_each_piece};
 use super::read::Reader;
 use super::real::Real;
+use super::simd::{self, Loop};
 use crate::cpu::array::Array;
 use crate::cpu::buffer::{Buffer, Store, allocate, with_type};
 use crate::dtype::{Census, DType};
@@ -41,7 +42,10 @@ fn inspect<C: Real + Limits>(array: &Array) -> Census {
         let end = ((piece + 1) * PIECE).min(len);
         for start in (piece * PIECE..end).step_by(BLOCK) {
             let block: &[C] = reader.block(start, BLOCK.min(end - start), &mut scratch);
-            counts[0] += classify(block, block, &Bounds::between(array.dtype(), array.dtype()));
+            let mut found = [0_u32; 3];
+            simd::run(Inspect { block, counts: &mut found });
+            let [nan, infinite, zero] = found.map(u64::from);
+            counts[0] += Census { values: block.len() as u64, nan, infinite, zero, ..Census::default() };
         }
     });
     sum(counts)
@@ -92,6 +96,7 @@ macro_rules! limits {
         impl Limits for $type {
             const INFINITY: Self = Self::INFINITY;
 
+            #[inline(always)]
             fn abs(self) -> Self {
                 self.abs()
             }
@@ -130,31 +135,67 @@ fn smallest_normal(dtype: DType) -> f64 {
     2.0_f64.powi(exponent)
 }
 
-/// Counts a block. Without branches, so that it is done several values at a time.
-fn classify<C: Real + Limits>(before: &[C], after: &[C], bounds: &Bounds<C>) -> Census {
-    let (mut nan, mut infinite, mut zero) = (0_u32, 0_u32, 0_u32);
-    let (mut overflowed, mut flushed, mut subnormal, mut rounded) = (0_u32, 0_u32, 0_u32, 0_u32);
-    let (normal_before, normal_after) = bounds.normal;
-    for (&before, &after) in before.iter().zip(after) {
-        let (size, result) = (before.abs(), after.abs());
-        let is_nan = before.is_nan();
-        let is_infinite = size == C::INFINITY;
-        let finite = !is_nan & !is_infinite;
-        let over = finite & ((result == C::INFINITY) | (size >= bounds.saturating));
-        let gone = (result == C::ZERO) & (size > C::ZERO);
-        let tiny = (result > C::ZERO) & (result < normal_after) & (size >= normal_before);
-        nan += u32::from(is_nan);
-        infinite += u32::from(is_infinite);
-        zero += u32::from(size == C::ZERO);
-        overflowed += u32::from(over);
-        flushed += u32::from(gone);
-        subnormal += u32::from(tiny);
-        rounded += u32::from(finite & (before != after) & !over & !gone & !tiny);
+/// Counts what is there, where nothing is converted.
+struct Inspect<'a, C> {
+    block: &'a [C],
+    counts: &'a mut [u32; 3],
+}
+
+impl<C: Real + Limits> Loop for Inspect<'_, C> {
+    #[inline(always)]
+    fn run(self) {
+        let (mut nan, mut infinite, mut zero) = (0_u32, 0_u32, 0_u32);
+        for &value in self.block {
+            let size = value.abs();
+            nan += u32::from(value.is_nan());
+            infinite += u32::from(size == C::INFINITY);
+            zero += u32::from(size == C::ZERO);
+        }
+        *self.counts = [nan, infinite, zero];
     }
-    let counts = [nan, infinite, zero, overflowed, flushed, subnormal, rounded].map(u64::from);
-    let [nan, infinite, zero, overflowed, flushed, subnormal, rounded] = counts;
+}
+
+/// Counts a block.
+fn classify<C: Real + Limits>(before: &[C], after: &[C], bounds: &Bounds<C>) -> Census {
+    let mut counts = [0_u32; 7];
+    simd::run(Classify { before, after, bounds, counts: &mut counts });
+    let [nan, infinite, zero, overflowed, flushed, subnormal, rounded] = counts.map(u64::from);
     let values = before.len() as u64;
     Census { values, nan, infinite, zero, overflowed, flushed, subnormal, rounded }
+}
+
+/// The loop of [`classify`]. Without branches, so that it is done several values at a time.
+struct Classify<'a, C> {
+    before: &'a [C],
+    after: &'a [C],
+    bounds: &'a Bounds<C>,
+    counts: &'a mut [u32; 7],
+}
+
+impl<C: Real + Limits> Loop for Classify<'_, C> {
+    #[inline(always)]
+    fn run(self) {
+        let (mut nan, mut infinite, mut zero) = (0_u32, 0_u32, 0_u32);
+        let (mut overflowed, mut flushed, mut subnormal, mut rounded) = (0_u32, 0_u32, 0_u32, 0_u32);
+        let (normal_before, normal_after) = self.bounds.normal;
+        for (&before, &after) in self.before.iter().zip(self.after) {
+            let (size, result) = (before.abs(), after.abs());
+            let is_nan = before.is_nan();
+            let is_infinite = size == C::INFINITY;
+            let finite = !is_nan & !is_infinite;
+            let over = finite & ((result == C::INFINITY) | (size >= self.bounds.saturating));
+            let gone = (result == C::ZERO) & (size > C::ZERO);
+            let tiny = (result > C::ZERO) & (result < normal_after) & (size >= normal_before);
+            nan += u32::from(is_nan);
+            infinite += u32::from(is_infinite);
+            zero += u32::from(size == C::ZERO);
+            overflowed += u32::from(over);
+            flushed += u32::from(gone);
+            subnormal += u32::from(tiny);
+            rounded += u32::from(finite & (before != after) & !over & !gone & !tiny);
+        }
+        *self.counts = [nan, infinite, zero, overflowed, flushed, subnormal, rounded];
+    }
 }
 
 #[cfg(test)]
