@@ -5,6 +5,7 @@
 
 use core::cell::Cell;
 
+use super::scoped::Restore;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -17,23 +18,10 @@ pub fn autocast_dtype() -> Option<DType> {
     COMPUTE.get()
 }
 
-/// Restores the dtype that was in force when it was made, also when a panic passes.
-pub(crate) struct AutocastGuard {
-    before: Option<DType>,
-    // It restores the dtype of its own thread, so it stays there.
-    _not_send: core::marker::PhantomData<*const ()>,
-}
-
-impl AutocastGuard {
-    pub(crate) fn enter(dtype: Option<DType>) -> Self {
-        Self { before: COMPUTE.replace(dtype), _not_send: core::marker::PhantomData }
-    }
-}
-
-impl Drop for AutocastGuard {
-    fn drop(&mut self) {
-        COMPUTE.set(self.before);
-    }
+/// Makes this the dtype that is asked for, until the result is dropped.
+#[inline]
+pub(crate) fn enter_region(dtype: Option<DType>) -> Restore<Option<DType>> {
+    Restore::after(&COMPUTE, dtype)
 }
 
 /// Runs `body`, in which [`DynTensor::matmul`](crate::DynTensor) converts floating operands (but not `f64`) to `dtype`
@@ -65,6 +53,6 @@ pub fn autocast<R>(dtype: impl Into<Option<DType>>, body: impl FnOnce() -> R) ->
         let expected = "a floating-point dtype to compute in".to_owned();
         return Err(Error::DType { operation: "autocast", expected, got });
     }
-    let _guard = AutocastGuard::enter(dtype);
+    let _region = enter_region(dtype);
     Ok(body())
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::autocast::{AutocastGuard, autocast_dtype};
+use super::autocast::{autocast_dtype, enter_region};
 use super::grad_mode::enable_grad;
 use super::saved_hooks::{AnyTensor, Packet, SavedHooks, foreign, resumed, with_hooks};
 use crate::dtype::DType;
@@ -41,7 +41,7 @@ impl Frame {
         let collector = Arc::new(Collector::default());
         let hooks: Arc<dyn SavedHooks> = Arc::<Collector>::clone(&collector);
         resumed(|| {
-            let _region = AutocastGuard::enter(self.autocast);
+            let _region = enter_region(self.autocast);
             enable_grad(|| with_hooks(hooks, || (self.run)()))
         })?;
         let mut saved: Vec<_> = core::mem::take(&mut *lock(&collector.0)).into_iter().map(Some).collect();

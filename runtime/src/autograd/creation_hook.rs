@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::graph_task::guarded;
 use super::node::NodeRef;
+use super::scoped::{Restore, within};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -16,35 +17,8 @@ type ErasedHook = Rc<dyn Fn(&dyn Any) -> Result<()>>;
 
 thread_local! {
     static HOOKS: RefCell<Vec<ErasedHook>> = const { RefCell::new(Vec::new()) };
-    // How many hooks there are; read for each node, so kept apart from the list.
     static COUNT: Cell<usize> = const { Cell::new(0) };
     static RUNNING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Takes the innermost hook off again, also when a panic passes.
-struct Scope;
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        HOOKS.with(|hooks| hooks.borrow_mut().pop());
-        COUNT.set(COUNT.get() - 1);
-    }
-}
-
-/// Says that a hook runs, until it has returned or panicked.
-struct Running;
-
-impl Running {
-    fn enter() -> Self {
-        RUNNING.set(true);
-        Self
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.set(false);
-    }
 }
 
 /// Runs `body`; every node of engine `E` that this thread creates in it is shown to `hook`, once, when it is complete.
@@ -73,10 +47,7 @@ pub fn node_creation_hook<E: Engine, R>(
     body: impl FnOnce() -> R,
 ) -> R {
     let erased = move |node: &dyn Any| node.downcast_ref::<NodeRef<E>>().map_or(Ok(()), &hook);
-    HOOKS.with(|hooks| hooks.borrow_mut().push(Rc::new(erased)));
-    COUNT.set(COUNT.get() + 1);
-    let _scope = Scope;
-    body()
+    within(&HOOKS, &COUNT, Rc::new(erased), body)
 }
 
 /// Shows a new node to the hooks of this thread.
@@ -89,7 +60,7 @@ fn run_hooks<E: Engine>(node: &NodeRef<E>) -> Result<()> {
     if RUNNING.get() {
         return Err(Error::NodeInCreationHook(node.name().to_owned()));
     }
-    let _running = Running::enter();
+    let _running = Restore::after(&RUNNING, true);
     // A copy: a hook may open a scope of its own.
     let hooks = HOOKS.with(|hooks| hooks.borrow().clone());
     hooks.iter().try_for_each(|hook| guarded(node.name(), || hook(node)))

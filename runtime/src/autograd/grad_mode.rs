@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::fmt;
 
+use super::scoped::Restore;
+
 /// What happens to an operation on tracked tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GradMode {
@@ -29,11 +31,7 @@ pub fn is_enabled() -> bool {
 
 /// Restores the mode that was in force when it was made, also when a panic passes.
 #[must_use = "the mode ends when the guard is dropped"]
-pub struct GradModeGuard {
-    before: GradMode,
-    // A guard restores the mode of its own thread, so it stays there.
-    _not_send: core::marker::PhantomData<*const ()>,
-}
+pub struct GradModeGuard(Restore<GradMode>);
 
 impl GradModeGuard {
     /// Stops recording. Inside a forward nothing is recorded anyway, and what is made there stays known as that.
@@ -41,20 +39,15 @@ impl GradModeGuard {
         Self::enter(if current() == GradMode::InForward { GradMode::InForward } else { GradMode::Disabled })
     }
 
+    #[inline]
     pub(crate) fn enter(mode: GradMode) -> Self {
-        Self { before: MODE.replace(mode), _not_send: core::marker::PhantomData }
-    }
-}
-
-impl Drop for GradModeGuard {
-    fn drop(&mut self) {
-        MODE.set(self.before);
+        Self(Restore::after(&MODE, mode))
     }
 }
 
 impl fmt::Debug for GradModeGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GradModeGuard").field("before", &self.before).finish_non_exhaustive()
+        f.debug_struct("GradModeGuard").field("before", &self.0.before()).finish_non_exhaustive()
     }
 }
 

@@ -177,9 +177,12 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         let (retain_graph, policy, needed) = (self.retain_graph, self.policy, self.needed.as_ref());
         let call = BackwardCall { node, retain_graph, policy, needed };
         let scene = self.observed.and_then(|call| {
-            let (function, is_built_in) = (node.name().to_owned(), !node.step().is_user_code());
-            let (phase, backward) = (Phase::Backward, || Some((node.info(), call)));
-            observe::enter(|| Scene::Function { function, is_built_in, phase, backward: backward() })
+            observe::enter(|| Scene::Function {
+                function: node.name().to_owned(),
+                is_built_in: !node.step().is_user_code(),
+                phase: Phase::Backward,
+                backward: Some((node.info(), call)),
+            })
         });
         let returned = run_step(node, &call, grads)?;
         drop(scene);

@@ -3,6 +3,7 @@
 use core::cell::{Cell, RefCell};
 
 use super::node::Node;
+use super::scoped::within;
 use crate::engine::Engine;
 
 /// Under which name a node's label is kept among its metadata.
@@ -10,18 +11,7 @@ const KEY: &str = "label";
 
 thread_local! {
     static LABELS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-    // How many there are; read for each node, so kept apart from the list.
     static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Takes the innermost label off again, also when a panic passes.
-struct Scope;
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        LABELS.with_borrow_mut(Vec::pop);
-        COUNT.set(COUNT.get() - 1);
-    }
 }
 
 /// Runs `body`; nodes that this thread creates in it are labelled `name`, inside other labels `outer/name`.
@@ -43,10 +33,7 @@ pub fn label<R>(name: &str, body: impl FnOnce() -> R) -> R {
         Some(outer) => format!("{outer}/{name}"),
         None => name.to_owned(),
     });
-    LABELS.with_borrow_mut(|labels| labels.push(path));
-    COUNT.set(COUNT.get() + 1);
-    let _scope = Scope;
-    body()
+    within(&LABELS, &COUNT, path, body)
 }
 
 /// Labels a new node, if this thread is in a labelled region.

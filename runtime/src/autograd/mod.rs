@@ -21,10 +21,11 @@ mod node;
 mod pass_through;
 mod saved;
 mod saved_hooks;
+mod scoped;
 mod tensor;
 mod waiting;
 
-pub(crate) use autocast::AutocastGuard;
+pub(crate) use autocast::enter_region;
 pub use autocast::{autocast, autocast_dtype};
 pub use backward::{BackwardOptions, backward, grad};
 pub use checkpoint::checkpoint;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::grad_mode::GradModeGuard;
 use super::graph_task::caught;
+use super::scoped::{Restore, within};
 use super::tensor::DynTensor;
 use crate::dtype::DType;
 use crate::engine::Engine;
@@ -60,29 +61,13 @@ pub(super) trait SavedHooks: Send + Sync {
 
 thread_local! {
     static HOOKS: RefCell<Vec<Arc<dyn SavedHooks>>> = const { RefCell::new(Vec::new()) };
-    // How many there are; read for each node, so kept apart from the list.
     static COUNT: Cell<usize> = const { Cell::new(0) };
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Takes the innermost hooks off again, also when a panic passes.
-struct Region(PhantomData<*const ()>);
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        let hooks = HOOKS.with_borrow_mut(Vec::pop);
-        COUNT.set(COUNT.get() - 1);
-        // What they own may be the user's, and look at anything when it is dropped.
-        drop(hooks);
-    }
-}
-
 /// Runs `body`, in which `hooks` pack what is saved.
 pub(super) fn with_hooks<R>(hooks: Arc<dyn SavedHooks>, body: impl FnOnce() -> R) -> R {
-    HOOKS.with_borrow_mut(|list| list.push(hooks));
-    COUNT.set(COUNT.get() + 1);
-    let _region = Region(PhantomData);
-    body()
+    within(&HOOKS, &COUNT, hooks, body)
 }
 
 /// The innermost hooks for tensors of this engine, if this thread is in a region of such.
@@ -95,13 +80,7 @@ pub(super) fn current(tensor: &dyn AnyTensor) -> Option<Arc<dyn SavedHooks>> {
 
 /// Runs a hook of the user's: unrecorded, outside the region, its panic an error.
 pub(super) fn run_hook<R>(function: &str, phase: Phase, hook: impl FnOnce() -> Result<R>) -> Result<R> {
-    struct Suspended(bool);
-    impl Drop for Suspended {
-        fn drop(&mut self) {
-            SUSPENDED.set(self.0);
-        }
-    }
-    let _suspended = Suspended(SUSPENDED.replace(true));
+    let _suspended = Restore::after(&SUSPENDED, true);
     let _mode = GradModeGuard::disable();
     let _scene = observe::enter(|| {
         let function = function.to_owned();
@@ -112,13 +91,7 @@ pub(super) fn run_hook<R>(function: &str, phase: Phase, hook: impl FnOnce() -> R
 
 /// Runs `body` as if no hooks were suspended: for a region that is recomputed inside an unpack.
 pub(super) fn resumed<R>(body: impl FnOnce() -> R) -> R {
-    struct Resumed(bool);
-    impl Drop for Resumed {
-        fn drop(&mut self) {
-            SUSPENDED.set(self.0);
-        }
-    }
-    let _resumed = Resumed(SUSPENDED.replace(false));
+    let _resumed = Restore::after(&SUSPENDED, false);
     body()
 }
 

@@ -7,8 +7,8 @@ use super::Function;
 use super::context::{Context, Needs, Saved};
 use crate::autograd::grad_mode::{self, GradModeGuard};
 use crate::autograd::{
-    AutocastGuard, BackwardCall, BackwardStep, DynTensor, Gradients, SavedInfo, SavedTensor, autocast_dtype,
-    differentiable_once,
+    BackwardCall, BackwardStep, DynTensor, Gradients, SavedInfo, SavedTensor, autocast_dtype,
+    differentiable_once, enter_region,
 };
 use crate::dtype::DType;
 use crate::engine::Engine;
@@ -106,7 +106,7 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
         let ctx = self.kept.context(self.function.name(), call)?;
-        let _region = AutocastGuard::enter(self.kept.autocast);
+        let _region = enter_region(self.kept.autocast);
         let returned = if self.kept.once && grad_mode::is_enabled() {
             unrecorded(&self.function, &ctx, grads)?
         } else {
