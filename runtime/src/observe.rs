@@ -31,11 +31,18 @@ pub struct NodeInfo {
 /// Its Function (or that it is a leaf), and its label.
 impl fmt::Display for NodeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_leaf {
-            true => f.write_str("a leaf")?,
-            false => write!(f, "`{}`", self.function)?,
+        f.write_str(&self.named(&format!("`{}`", self.function)))
+    }
+}
+
+impl NodeInfo {
+    /// A leaf by that word, another node by `text`; and its label.
+    pub(crate) fn named(&self, text: &str) -> String {
+        let text = if self.is_leaf { "a leaf" } else { text };
+        match &self.label {
+            Some(label) => format!("{text} [{label}]"),
+            None => text.to_owned(),
         }
-        self.label.iter().try_for_each(|label| write!(f, " [{label}]"))
     }
 }
 

@@ -110,13 +110,10 @@ impl Audit {
         let (mut narrowed, mut lost) = (0_usize, 0_u64);
         for row in self.rows() {
             narrowed += usize::from(row.happened() == Happened::Narrowed);
-            lost += row.census().map_or(0, |census| census.overflowed + census.flushed);
+            lost += row.census().map_or(0, |census| census.losses());
         }
         let in_backward = self.conversions().filter(|conversion| conversion.loses_gradient());
-        lost += in_backward
-            .filter_map(|c| c.census)
-            .map(|census| census.overflowed + census.flushed)
-            .sum::<u64>();
+        lost += in_backward.filter_map(|c| c.census).map(|census| census.losses()).sum::<u64>();
         let mut functions: Vec<String> = Vec::new();
         for row in self.rows().filter(|row| row.receiver.is_user_code && !row.receiver.is_leaf) {
             let delivered = row.delivered().map_or_else(|| "refused".to_owned(), |dtype| dtype.to_string());

@@ -110,13 +110,13 @@ impl Row {
 
     /// "output 0 of `Silu`", or "a leaf".
     pub(super) fn receiver_text(&self) -> String {
-        named(&self.receiver, &format!("output {} of `{}`", self.output, self.receiver.function))
+        self.receiver.named(&format!("output {} of `{}`", self.output, self.receiver.function))
     }
 
     /// "input 1 of `Mul`", or "the seed".
     pub(super) fn sender_text(&self) -> String {
         match &self.sender {
-            Some((node, input)) => named(node, &format!("input {input} of `{}`", node.function)),
+            Some((node, input)) => node.named(&format!("input {input} of `{}`", node.function)),
             None => "the seed".to_owned(),
         }
     }
@@ -143,15 +143,6 @@ impl Row {
 /// "(declared)".
 fn source_text(source: Source) -> String {
     format!("({source})")
-}
-
-/// A leaf by that word and its label, another node by `text` and its label.
-pub(super) fn named(node: &NodeInfo, text: &str) -> String {
-    let text = if node.is_leaf { "a leaf" } else { text };
-    match &node.label {
-        Some(label) => format!("{text} [{label}]"),
-        None => text.to_owned(),
-    }
 }
 
 fn with_census(happened: Happened, census: Option<&Census>) -> String {
@@ -213,14 +204,14 @@ impl fmt::Display for Stage {
         match self {
             Self::Outside => f.write_str("outside of Functions"),
             Self::Function { backward: Some((node, _)), .. } if node.is_leaf => {
-                write!(f, "the sum at {}", named(node, ""))
+                write!(f, "the sum at {}", node.named(""))
             }
             Self::Function { backward: Some((node, _)), phase, function } => {
-                f.write_str(&named(node, &format!("{phase} of `{function}`")))
+                f.write_str(&node.named(&format!("{phase} of `{function}`")))
             }
             Self::Function { function, phase, .. } => write!(f, "{phase} of `{function}`"),
             Self::Sum { node, output, .. } => {
-                let text = named(node, &format!("output {output} of `{}`", node.function));
+                let text = node.named(&format!("output {output} of `{}`", node.function));
                 write!(f, "the sum at {text}")
             }
         }

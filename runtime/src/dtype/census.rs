@@ -32,9 +32,14 @@ impl Census {
         self.overflowed + self.flushed + self.subnormal + self.rounded
     }
 
-    /// Whether information is gone that no later step can bring back: a value overflowed or was flushed to zero.
+    /// How many values no later step can bring back: they overflowed or became zero.
+    pub fn losses(&self) -> u64 {
+        self.overflowed + self.flushed
+    }
+
+    /// Whether there is one of these.
     pub fn lost(&self) -> bool {
-        self.overflowed + self.flushed > 0
+        self.losses() > 0
     }
 }
 

@@ -23,7 +23,7 @@ mod testing;
 #[cfg(test)]
 mod typed_tests;
 
-use crate::autograd::{Cut, DynTensor, Origin, grad_mode};
+use crate::autograd::{Cut, DynTensor, Origin, Outputs, grad_mode};
 use crate::cpu::Array;
 use crate::engine::Cpu;
 use crate::error::{Error, Place, Result};
@@ -33,13 +33,13 @@ use crate::shape::Shape;
 /// Applies an operation that has one output.
 pub(crate) fn apply_one<F: Function<Cpu>>(function: F, inputs: &[&DynTensor<Cpu>]) -> Result<DynTensor<Cpu>> {
     let name = function.name();
-    let output = apply(function, inputs)?.pop();
-    output.ok_or_else(|| Error::ValueCount {
-        function: name.to_owned(),
-        what: "outputs",
-        expected: 1,
-        got: 0,
-    })
+    only_output(name, apply(function, inputs)?)
+}
+
+/// The output of an operation that has one.
+fn only_output(function: &str, mut outputs: Outputs<Cpu>) -> Result<DynTensor<Cpu>> {
+    let none = || Error::ValueCount { function: function.to_owned(), what: "outputs", expected: 1, got: 0 };
+    outputs.pop().ok_or_else(none)
 }
 
 /// The gradient of the only output; zeros have taken the place of one that never came.

@@ -1,6 +1,6 @@
 //! Layer normalization, with optional scale and shift.
 
-use super::{Unary, only, widened};
+use super::{Unary, only, only_output, widened};
 use crate::autograd::{DynTensor, Gradients, Outputs};
 use crate::cpu::{Array, kernels};
 use crate::engine::Cpu;
@@ -121,13 +121,7 @@ impl DynTensor<Cpu> {
             return Err(Error::DType { operation, expected, got: self.dtype() });
         }
         let function = LayerNorm { rank: shape.len(), epsilon };
-        let output = apply_optional(function, &[Some(self), weight, bias])?.pop();
-        output.ok_or_else(|| Error::ValueCount {
-            function: "LayerNorm".to_owned(),
-            what: "outputs",
-            expected: 1,
-            got: 0,
-        })
+        only_output("LayerNorm", apply_optional(function, &[Some(self), weight, bias])?)
     }
 }
 
