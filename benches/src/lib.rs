@@ -12,8 +12,10 @@
 //! | [`node`], [`graph`], [`shapes`] | what nodes cost |
 //! | [`edge`], [`elementwise`], [`matmul`] | what large arrays cost |
 //! | [`mlp`], [`compile`] | what a training step costs, and building the crate |
+//! | [`audit`] | what looking on costs |
 //! | [`instructions`] | what nodes cost without a clock |
 
+pub mod audit;
 pub mod child;
 pub mod compile;
 pub mod edge;
