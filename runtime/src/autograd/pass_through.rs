@@ -62,7 +62,7 @@ fn record_as<E: Engine>(
     };
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
     let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
-    let node = Node::record(PassThrough { name }, next_edges, metadata.into())?;
+    let node = Node::record(PassThrough { name }, next_edges, metadata.alone())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
@@ -199,7 +199,7 @@ impl<E: Engine> BackwardStep<E> for DeadEnd {
 pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Result<DynTensor<E>> {
     let end = DeadEnd { name: "SavedIntermediate", function: node.name(), error: Error::SavedIntermediate };
     let next_edges = node.next_edges().iter().cloned().collect();
-    let node = Node::record(end, next_edges, undeclared::<E>(&array).into())?;
+    let node = Node::record(end, next_edges, undeclared::<E>(&array).alone())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
