@@ -236,12 +236,12 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             return node.step().backward(&call, grads);
         }
         self.running = Some(node);
-        let returned = node.step().backward(&call, grads);
+        let mut returned = node.step().backward(&call, grads);
         self.running = None;
-        match returned {
-            Err(error) => Err(error.inside(node.name(), Phase::Backward)),
-            returned => returned,
+        if returned.is_err() {
+            returned = returned.map_err(|error| error.inside(node.name(), Phase::Backward));
         }
+        returned
     }
 
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.

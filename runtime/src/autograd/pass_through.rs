@@ -58,7 +58,7 @@ fn record_as<E: Engine>(
     let tracked = inputs.iter().filter_map(|input| input.origin().edge());
     let grad_dtypes: SmallVec<[_; 2]> = tracked.map(|edge| edge.metadata().contract().grad_dtype).collect();
     let Some(contract) = contract(&grad_dtypes) else {
-        return Ok(DynTensor::with_origin(array, Origin::Cut(Cut::Function { function: name, position: 0 })));
+        return Ok(DynTensor::with_origin(array, Origin::Cut(Cut::at_output(name, 0))));
     };
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
     let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
@@ -117,10 +117,7 @@ impl<E: Engine> DynTensor<E> {
         if !array.dtype().is_float() && self.requires_grad() && !in_forward {
             // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function. Inside the
             // forward of one this may be the output that it declares.
-            return Ok(Self::with_origin(
-                array,
-                Origin::Cut(Cut::Function { function: "Cast", position: 0 }),
-            ));
+            return Ok(Self::with_origin(array, Origin::Cut(Cut::at_output("Cast", 0))));
         }
         record("Cast", array, &[self])
     }

@@ -44,7 +44,7 @@ pub fn apply_optional<E: Engine, F: Function<E>>(
             .for_each(|output| output.set_origin(Origin::of_unrecorded(inputs.iter().copied().flatten())));
         return Ok(outputs);
     }
-    let kept = Kept::new(ctx, &outputs, &|position| differentiable.contains(position))?;
+    let kept = Kept::new(&mut ctx, &outputs, &differentiable)?;
     let node = Node::record(Recorded { function, kept }, next_edges(inputs), metadata)?;
     attach(&mut outputs, node, &differentiable);
     Ok(outputs)
@@ -68,7 +68,7 @@ fn next_edges<E: Engine>(inputs: &GivenInputs<'_, E>) -> List<Origin<E>> {
 fn attach<E: Engine>(outputs: &mut [DynTensor<E>], node: NodeRef<E>, differentiable: &Positions) {
     let origin = |position: usize, node: NodeRef<E>| match differentiable.contains(position) {
         true => Origin::Edge(Edge::new(node, position as u32)),
-        false => Origin::Cut(Cut::Function { function: node.name(), position }),
+        false => Origin::Cut(Cut::at_output(node.name(), position)),
     };
     if let [output] = outputs {
         // A reference less to count up and down again.

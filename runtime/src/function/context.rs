@@ -266,6 +266,7 @@ impl Declarations {
     /// What the node is to know of each output, and which of them have a gradient.
     ///
     /// Checked whether or not anything is recorded: first the count, then output by output.
+    #[inline]
     pub(super) fn resolve<E: Engine>(
         &mut self,
         function: &'static str,
@@ -292,7 +293,17 @@ impl Declarations {
     }
 
     /// Reports a mistake that was noted, and declarations for another number of outputs.
+    #[inline]
     fn check(&mut self, function: &'static str, outputs: usize) -> Result<()> {
+        let fits = self.grad_dtypes.as_ref().is_none_or(|declared| declared.len() == outputs);
+        if self.mistake.is_none() && fits && self.non_differentiable.is_empty() {
+            return Ok(());
+        }
+        self.report(function, outputs)
+    }
+
+    #[cold]
+    fn report(&mut self, function: &'static str, outputs: usize) -> Result<()> {
         if let Some(mistake) = self.mistake.take() {
             return Err(*mistake);
         }
@@ -311,6 +322,7 @@ impl Declarations {
     }
 
     /// The contract of an output; `None` if it has no gradient.
+    #[inline]
     fn contract<E: Engine>(
         &self,
         function: &'static str,
@@ -320,11 +332,12 @@ impl Declarations {
     ) -> Result<Option<GradContract>> {
         let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
         let dtype = output.dtype();
+        let is_marked = self.non_differentiable.contains(&position);
         let contract = match declared {
-            Some(GradDType::Exactly(_)) if self.non_differentiable.contains(&position) => {
+            Some(GradDType::Exactly(_)) if is_marked => {
                 return Err(Error::DeclaredNonDifferentiable(Box::new(Place::output(function, position))));
             }
-            _ if self.non_differentiable.contains(&position) => None,
+            _ if is_marked => None,
             Some(GradDType::Any) if !dtype.is_float() => None,
             Some(grad_dtype) => Some(GradContract::declared(grad_dtype)),
             None if self.carries => {

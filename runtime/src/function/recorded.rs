@@ -43,26 +43,19 @@ enum Filed<E: Engine> {
 }
 
 impl<E: Engine> Kept<E> {
-    /// Files what a forward with these outputs has saved.
+    /// Keeps what the context of a forward with these outputs holds.
     ///
     /// # Errors
-    /// Those of hooks that pack it.
+    /// Those of hooks that pack what it has saved.
+    #[inline]
     pub(super) fn new(
-        ctx: Context<E>,
+        ctx: &mut Context<E>,
         outputs: &[DynTensor<E>],
-        differentiable: &dyn Fn(usize) -> bool,
+        differentiable: &Positions,
     ) -> Result<Self> {
-        let saved = match ctx.saved {
-            Saved::Kept(tensors) if are_kept_as_they_are(&tensors) => Filed::Plain(tensors),
-            Saved::Kept(tensors) => {
-                let file = |_, tensor| SavedTensor::new(ctx.function, tensor, outputs, differentiable);
-                Filed::Each(tensors.try_map(file)?)
-            }
-            Saved::Freed => Filed::Freed,
-        };
         Ok(Self {
-            saved: Mutex::new(saved),
-            stored: ctx.stored,
+            saved: Mutex::new(Filed::new(ctx, outputs, differentiable)?),
+            stored: ctx.stored.take(),
             materialize_grads: ctx.materialize_grads,
             once: ctx.once,
             autocast: autocast_dtype(),
@@ -82,10 +75,18 @@ impl<E: Engine> Kept<E> {
     }
 }
 
-/// Whether each of these is an input or a constant, and no hooks want to see it.
-fn are_kept_as_they_are<E: Engine>(tensors: &[DynTensor<E>]) -> bool {
-    let is_plain = |tensor: &DynTensor<E>| !matches!(tensor.origin(), Origin::Cut(Cut::InForward(_)));
-    tensors.iter().all(is_plain) && !saved_hooks_are_active()
+impl<E: Engine> Filed<E> {
+    fn new(ctx: &mut Context<E>, outputs: &[DynTensor<E>], differentiable: &Positions) -> Result<Self> {
+        let Saved::Kept(tensors) = &mut ctx.saved else { return Ok(Self::Freed) };
+        let tensors = core::mem::take(tensors);
+        let is_plain = |tensor: &DynTensor<E>| !matches!(tensor.origin(), Origin::Cut(Cut::InForward(_)));
+        if tensors.iter().all(is_plain) && !saved_hooks_are_active() {
+            return Ok(Self::Plain(tensors));
+        }
+        let differentiable = |position| differentiable.contains(position);
+        let file = |_, tensor| SavedTensor::new(ctx.function, tensor, outputs, &differentiable);
+        tensors.try_map(file).map(Self::Each)
+    }
 }
 
 /// The context of a backward that runs. If that fails, by a panic too, the node has its saved tensors again.
@@ -176,12 +177,14 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
         opened.fill(call)?;
         let _region = enter_region(self.kept.autocast);
         let returned = if self.kept.once && grad_mode::is_enabled() {
-            unrecorded(&self.function, &opened.ctx, grads)?
+            unrecorded(&self.function, &opened.ctx, grads)
         } else {
-            self.function.backward(&opened.ctx, grads)?
+            self.function.backward(&opened.ctx, grads)
         };
-        opened.succeeded(call.retain_graph);
-        Ok(returned)
+        if returned.is_ok() {
+            opened.succeeded(call.retain_graph);
+        }
+        returned
     }
 
     fn materializes_grads(&self) -> bool {
