@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::context::{Context, Needs};
 use super::recorded::{Kept, Recorded};
-use super::{Function, Inputs};
+use super::{Function, Graph, Inputs};
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
 use crate::autograd::graph_task::panicked;
 use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin, Outputs};
@@ -19,8 +19,8 @@ use crate::observe::{self, Scene};
 /// # Errors
 /// What forward reports, with the Function's name; a panic in it; and every mistake in what it declared, whether or
 /// not anything is recorded. Nothing is recorded then, and the inputs are as before.
-pub fn apply<E: Engine, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -> Result<Outputs<E>> {
-    apply_optional(function, &List::from_slice(inputs, |_, &input| Some(input)))
+pub fn apply<E: Graph, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -> Result<Outputs<E>> {
+    E::record_function(function, &List::from_slice(inputs, |_, &input| Some(input)))
 }
 
 /// Inputs by position; `None` where an optional one is not given.
@@ -30,7 +30,15 @@ pub type GivenInputs<'a, E> = [Option<&'a DynTensor<E>>];
 ///
 /// # Errors
 /// As [`apply`].
-pub fn apply_optional<E: Engine, F: Function<E>>(
+pub fn apply_optional<E: Graph, F: Function<E>>(
+    function: F,
+    inputs: &GivenInputs<'_, E>,
+) -> Result<Outputs<E>> {
+    E::record_function(function, inputs)
+}
+
+/// Runs `function` and records it in the graph of this crate.
+pub(super) fn embedded<E: Engine, F: Function<E>>(
     function: F,
     inputs: &GivenInputs<'_, E>,
 ) -> Result<Outputs<E>> {
@@ -65,7 +73,9 @@ impl<E: Engine> Forward<E> {
         let needs = Needs::of(inputs.len(), |position| recording && requires_grad(position));
         let mut ctx = Context::new(name, needs);
         let outputs = run_forward(function, &mut ctx, inputs)?;
-        let contracts = ctx.declarations.resolve(name, &outputs, inputs)?;
+        let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
+        let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
+        let contracts = ctx.declarations.resolve(name, &outputs, &carried)?;
         Ok(Self { ctx, outputs, contracts })
     }
 
@@ -118,7 +128,8 @@ impl<E: Engine> Unattached<E> {
     }
 }
 
-fn run_forward<E: Engine>(
+/// Runs a forward; its errors and panics come with the Function's name.
+pub(super) fn run_forward<E: Engine>(
     function: &dyn Function<E>,
     ctx: &mut Context<E>,
     inputs: &GivenInputs<'_, E>,

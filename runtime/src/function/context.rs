@@ -261,12 +261,13 @@ impl<E: Engine> Context<E> {
 impl Declarations {
     /// The contract of each output; `None` where it has no gradient.
     ///
-    /// Checked whether or not anything is recorded: first the count, then output by output.
+    /// Checked whether or not anything is recorded: first the count, then output by output. `carried` are the gradient dtypes
+    /// of the inputs that are tracked.
     pub(super) fn resolve<E: Engine>(
         &mut self,
         function: &'static str,
         outputs: &[DynTensor<E>],
-        inputs: &[Option<&DynTensor<E>>],
+        carried: &(impl Iterator<Item = GradDType> + Clone),
     ) -> Result<List<Option<GradContract>>> {
         if let Some(mistake) = self.mistake.take() {
             return Err(*mistake);
@@ -285,8 +286,6 @@ impl Declarations {
                 outputs: outputs.len(),
             });
         }
-        let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
-        let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
         let resolve = |position: usize, output: &DynTensor<E>| {
             let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
             let dtype = output.array().dtype();
