@@ -104,7 +104,7 @@ impl<'a> Impls<'a> {
             #attributes
             impl #parameters #runtime::__private::Contract for #self_type #conditions {
                 #terms
-                fn record<#engine: #runtime::__private::Engine>(
+                fn record<#engine: #runtime::__private::Graph>(
                     self,
                     __inputs: &#runtime::__private::GivenInputs<'_, #engine>,
                 ) -> #runtime::__private::Result<#runtime::__private::Outputs<#engine>>

@@ -45,7 +45,7 @@ pub use cpu::Generator;
 pub use dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
 pub use engine::{Cpu, Engine};
 pub use error::{Error, Result};
-pub use function::{Context, Function, Inputs, apply, apply_optional};
+pub use function::{Context, Function, Graph, Inputs, apply, apply_optional, host};
 pub use gradpact_macros::autograd_function;
 pub use list::List;
 pub use shape::Shape;

@@ -8,7 +8,7 @@ pub use crate::contract::{GradDType, Policy};
 pub use crate::dtype::{DType, Element, bf16, f8e4m3, f8e5m2, f16};
 pub use crate::engine::{Cpu, Engine};
 pub use crate::error::Result;
-pub use crate::function::{Context, Function, GivenInputs, Inputs, apply_optional};
+pub use crate::function::{Context, Function, GivenInputs, Graph, Inputs, apply_optional};
 pub use crate::typed::{
     AnyGrad, Contract, ForwardOnly, NoBackward, NoGrad, Op, Tensor, Tensors, Written, backward, forward,
     no_backward,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use gradpact::dtype::round_to;
 use gradpact::engine::{Array, Engine};
+use gradpact::function::Graph;
 use gradpact::{
     Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result, Shape, apply,
 };
@@ -18,6 +19,8 @@ pub enum Toy {}
 impl Engine for Toy {
     type Array = ToyArray;
 }
+
+impl Graph for Toy {}
 
 /// Values that `dtype` can hold, each as an `f64`.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ impl facade::__private::Contract for All {
         facade::__private::Tensor<facade::__private::f16, facade::__private::f32, __E>,
     >;
     type Backward = facade::__private::Written;
-    fn record<__E: facade::__private::Engine>(
+    fn record<__E: facade::__private::Graph>(
         self,
         __inputs: &facade::__private::GivenInputs<'_, __E>,
     ) -> facade::__private::Result<facade::__private::Outputs<__E>>

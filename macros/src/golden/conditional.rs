@@ -15,7 +15,7 @@ impl ::gradpact::__private::Contract for Gpu {
     >;
     type Received<__E: ::gradpact::__private::Engine> = Self::Outputs<__E>;
     type Backward = ::gradpact::__private::Written;
-    fn record<__E: ::gradpact::__private::Engine>(
+    fn record<__E: ::gradpact::__private::Graph>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>>

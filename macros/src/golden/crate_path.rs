@@ -9,7 +9,7 @@ impl facade::gradpact::__private::Contract for Renamed {
     >;
     type Received<__E: facade::gradpact::__private::Engine> = Self::Outputs<__E>;
     type Backward = facade::gradpact::__private::Written;
-    fn record<__E: facade::gradpact::__private::Engine>(
+    fn record<__E: facade::gradpact::__private::Graph>(
         self,
         __inputs: &facade::gradpact::__private::GivenInputs<'_, __E>,
     ) -> facade::gradpact::__private::Result<facade::gradpact::__private::Outputs<__E>>

@@ -22,7 +22,7 @@ where
     );
     type Received<__E: facade::__private::Engine> = Self::Outputs<__E>;
     type Backward = facade::__private::NoBackward;
-    fn record<__E: facade::__private::Engine>(
+    fn record<__E: facade::__private::Graph>(
         self,
         __inputs: &facade::__private::GivenInputs<'_, __E>,
     ) -> facade::__private::Result<facade::__private::Outputs<__E>>

@@ -43,7 +43,7 @@ impl<T: Element> ::gradpact::__private::Contract for TopK<T> {
         >,
     );
     type Backward = ::gradpact::__private::Written;
-    fn record<__E: ::gradpact::__private::Engine>(
+    fn record<__E: ::gradpact::__private::Graph>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E>>

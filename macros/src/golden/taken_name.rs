@@ -17,7 +17,7 @@ where
     >;
     type Received<__E__: ::gradpact::__private::Engine> = Self::Outputs<__E__>;
     type Backward = ::gradpact::__private::Written;
-    fn record<__E__: ::gradpact::__private::Engine>(
+    fn record<__E__: ::gradpact::__private::Graph>(
         self,
         __inputs: &::gradpact::__private::GivenInputs<'_, __E__>,
     ) -> ::gradpact::__private::Result<::gradpact::__private::Outputs<__E__>>

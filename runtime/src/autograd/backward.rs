@@ -61,6 +61,31 @@ impl BackwardOptions {
         self
     }
 
+    /// Whether saved tensors are kept.
+    pub fn retains_graph(self) -> bool {
+        self.retain_graph
+    }
+
+    /// Whether the backward itself is recorded.
+    pub fn creates_graph(self) -> bool {
+        self.create_graph
+    }
+
+    /// Whether an input of [`grad`] may have no gradient.
+    pub fn allows_unused(self) -> bool {
+        self.allow_unused
+    }
+
+    /// Whether such an input then gets zeros.
+    pub fn materializes_grads(self) -> bool {
+        self.materialize_grads
+    }
+
+    /// What a gradient gets whose conversion nobody declared.
+    pub fn policy(self) -> Policy {
+        self.policy
+    }
+
     fn mode(self) -> GradModeGuard {
         if self.create_graph { GradModeGuard::enter(GradMode::Enabled) } else { GradModeGuard::disable() }
     }

@@ -17,6 +17,8 @@ pub enum GradientSender {
     Assigned,
     /// It had been admitted, and then a hook changed the gradient dtype of the leaf.
     Waiting,
+    /// Somebody in the graph of a host, which does not tell whom.
+    Host,
 }
 
 impl fmt::Display for GradientSender {
@@ -28,6 +30,7 @@ impl fmt::Display for GradientSender {
             Self::Waiting => {
                 f.write_str("the gradient that waited while a hook changed the leaf's gradient dtype")
             }
+            Self::Host => f.write_str("the gradient that arrived"),
         }
     }
 }

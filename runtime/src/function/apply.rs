@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::context::{Context, Positions};
 use super::recorded::{Kept, Recorded};
-use super::{Function, Inputs};
+use super::{Function, Graph, Inputs};
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
 use crate::autograd::graph_task::panicked;
 use crate::autograd::{Cut, DynTensor, Edge, Node, NodeRef, Origin, Outputs};
+use crate::contract::GradDType;
 use crate::engine::Engine;
 use crate::error::{Phase, Result};
 use crate::list::List;
@@ -18,8 +19,8 @@ use crate::observe::{self, Scene};
 /// # Errors
 /// What forward reports, with the Function's name; a panic in it; and every mistake in what it declared, whether or
 /// not anything is recorded. Nothing is recorded then, and the inputs are as before.
-pub fn apply<E: Engine, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -> Result<Outputs<E>> {
-    apply_optional(function, &List::from_slice(inputs, |_, &input| Some(input)))
+pub fn apply<E: Graph, F: Function<E>>(function: F, inputs: &[&DynTensor<E>]) -> Result<Outputs<E>> {
+    E::record_function(function, &List::from_slice(inputs, |_, &input| Some(input)))
 }
 
 /// Inputs by position; `None` where an optional one is not given.
@@ -29,7 +30,15 @@ pub type GivenInputs<'a, E> = [Option<&'a DynTensor<E>>];
 ///
 /// # Errors
 /// As [`apply`].
-pub fn apply_optional<E: Engine, F: Function<E>>(
+pub fn apply_optional<E: Graph, F: Function<E>>(
+    function: F,
+    inputs: &GivenInputs<'_, E>,
+) -> Result<Outputs<E>> {
+    E::record_function(function, inputs)
+}
+
+/// Runs `function` and records it in the graph of this crate.
+pub(super) fn embedded<E: Engine, F: Function<E>>(
     function: F,
     inputs: &GivenInputs<'_, E>,
 ) -> Result<Outputs<E>> {
@@ -37,7 +46,7 @@ pub fn apply_optional<E: Engine, F: Function<E>>(
     let mut ctx = context(name, inputs);
     let mut outputs = run_forward(&function, &mut ctx, inputs)?;
     // Mistakes are reported whether or not anything is recorded.
-    let (metadata, differentiable) = ctx.declarations.resolve(name, &outputs, inputs)?;
+    let (metadata, differentiable) = ctx.declarations.resolve(name, &outputs, &grad_dtypes(inputs))?;
     if ctx.needs_input_grad.is_empty() {
         outputs
             .iter_mut()
@@ -57,6 +66,12 @@ fn context<E: Engine>(function: &'static str, inputs: &GivenInputs<'_, E>) -> Co
     let recording = grad_mode::is_enabled();
     let requires_grad = |position: usize| inputs[position].is_some_and(DynTensor::requires_grad);
     Context::new(function, Positions::among(inputs.len(), |position| recording && requires_grad(position)))
+}
+
+/// The gradient dtypes of the inputs that are tracked.
+fn grad_dtypes<E: Engine>(inputs: &GivenInputs<'_, E>) -> impl Iterator<Item = GradDType> + Clone {
+    let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
+    tracked.map(|edge| edge.metadata().contract().grad_dtype)
 }
 
 /// Where the gradients of the inputs go.
@@ -80,7 +95,7 @@ fn attach<E: Engine>(outputs: &mut [DynTensor<E>], node: NodeRef<E>, differentia
 }
 
 /// Runs a forward; of user code errors and panics say where they come from.
-fn run_forward<E: Engine>(
+pub(super) fn run_forward<E: Engine>(
     function: &dyn Function<E>,
     ctx: &mut Context<E>,
     inputs: &GivenInputs<'_, E>,

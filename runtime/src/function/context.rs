@@ -265,31 +265,43 @@ impl<E: Engine> Context<E> {
 impl Declarations {
     /// What the node is to know of each output, and which of them have a gradient.
     ///
-    /// Checked whether or not anything is recorded: first the count, then output by output.
+    /// Checked whether or not anything is recorded: first the count, then output by output. `carried` are the gradient dtypes
+    /// of the inputs that are tracked.
     #[inline]
     pub(super) fn resolve<E: Engine>(
         &mut self,
         function: &'static str,
         outputs: &[DynTensor<E>],
-        inputs: &[Option<&DynTensor<E>>],
+        carried: &(impl Iterator<Item = GradDType> + Clone),
     ) -> Result<(Metadata, Positions)> {
-        self.check(function, outputs.len())?;
-        let contract = |position: usize, output| self.contract(function, position, output, inputs);
         let metadata = |contract: Option<GradContract>, output: &DynTensor<E>| {
             let (shape, dtype) = (output.shape().clone(), output.dtype());
             // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
             InputMetadata::new(shape, dtype, contract.unwrap_or(GradContract::default_of(dtype)))
         };
         if let [output] = outputs {
-            let contract = contract(0, output)?;
+            self.check(function, 1)?;
+            let contract = self.contract(function, 0, output.dtype(), carried)?;
             return Ok((metadata(contract, output).alone(), Positions::among(1, |_| contract.is_some())));
         }
-        let contracts = outputs.iter().enumerate().map(|(position, output)| contract(position, output));
-        let contracts = contracts.collect::<Result<Vec<_>>>()?;
+        let contracts = self.contracts(function, outputs, carried)?;
         let differentiable = Positions::among(outputs.len(), |position| contracts[position].is_some());
         let metadata =
             contracts.into_iter().zip(outputs).map(|(contract, output)| metadata(contract, output));
         Ok((metadata.collect(), differentiable))
+    }
+
+    /// The contract of each output; `None` where it has no gradient. Checked as in [`resolve`](Self::resolve).
+    pub(super) fn contracts<E: Engine>(
+        &mut self,
+        function: &'static str,
+        outputs: &[DynTensor<E>],
+        carried: &(impl Iterator<Item = GradDType> + Clone),
+    ) -> Result<List<Option<GradContract>>> {
+        self.check(function, outputs.len())?;
+        List::try_from_slice(outputs, |position, output| {
+            self.contract(function, position, output.dtype(), carried)
+        })
     }
 
     /// Reports a mistake that was noted, and declarations for another number of outputs.
@@ -323,15 +335,14 @@ impl Declarations {
 
     /// The contract of an output; `None` if it has no gradient.
     #[inline]
-    fn contract<E: Engine>(
+    fn contract(
         &self,
         function: &'static str,
         position: usize,
-        output: &DynTensor<E>,
-        inputs: &[Option<&DynTensor<E>>],
+        dtype: DType,
+        carried: &(impl Iterator<Item = GradDType> + Clone),
     ) -> Result<Option<GradContract>> {
         let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
-        let dtype = output.dtype();
         let is_marked = self.non_differentiable.contains(&position);
         let contract = match declared {
             Some(GradDType::Exactly(_)) if is_marked => {
@@ -340,10 +351,7 @@ impl Declarations {
             _ if is_marked => None,
             Some(GradDType::Any) if !dtype.is_float() => None,
             Some(grad_dtype) => Some(GradContract::declared(grad_dtype)),
-            None if self.carries => {
-                let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
-                GradContract::carried(dtype, tracked.map(|edge| edge.metadata().contract().grad_dtype))
-            }
+            None if self.carries => GradContract::carried(dtype, carried.clone()),
             None => dtype.is_float().then(|| GradContract::default_of(dtype)),
         };
         let policy = self.policy.unwrap_or_default();

@@ -5,11 +5,14 @@
 
 mod apply;
 mod context;
+mod graph;
+pub mod host;
 mod inputs;
 mod recorded;
 
 pub use apply::{GivenInputs, apply, apply_optional};
 pub use context::{Context, Placeholder, SaveForBackward};
+pub use graph::Graph;
 pub use inputs::Inputs;
 
 use std::sync::Arc;

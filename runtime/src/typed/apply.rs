@@ -2,8 +2,8 @@
 
 use super::op::{Contract, Op};
 use super::tensors::{OutputTensors, Tensors};
-use crate::engine::Engine;
 use crate::error::Result;
+use crate::function::Graph;
 
 /// Gives every Function with a contract its method `apply`.
 pub trait Apply: Contract + Sized {
@@ -14,7 +14,7 @@ pub trait Apply: Contract + Sized {
     ///
     /// # Errors
     /// What forward reports, with the Function's name; a panic in it; and mistakes in what it declared.
-    fn apply<E: Engine>(
+    fn apply<E: Graph>(
         self,
         inputs: <<Self as Op<E>>::Inputs as Tensors<E>>::Refs<'_>,
     ) -> Result<Self::Outputs<E>>
@@ -23,7 +23,7 @@ pub trait Apply: Contract + Sized {
 }
 
 impl<F: Contract> Apply for F {
-    fn apply<E: Engine>(
+    fn apply<E: Graph>(
         self,
         inputs: <<Self as Op<E>>::Inputs as Tensors<E>>::Refs<'_>,
     ) -> Result<Self::Outputs<E>>

@@ -5,7 +5,7 @@ use super::tensors::{OutputTensors, Tensors};
 use crate::autograd::Outputs;
 use crate::engine::{Cpu, Engine};
 use crate::error::Result;
-use crate::function::{Context, GivenInputs};
+use crate::function::{Context, GivenInputs, Graph};
 
 /// The gradient contract of a Function: how many outputs, in which dtypes they are stored, and in which their
 /// gradients arrive. Written by `#[autograd_function]`.
@@ -28,7 +28,7 @@ pub trait Contract {
     /// Applies the generated Function. Here, so that [`apply`](super::Apply::apply) asks for an [`Op`] and nothing else: a
     /// struct without formulas then gives one error.
     #[doc(hidden)]
-    fn record<E: Engine>(self, inputs: &GivenInputs<'_, E>) -> Result<Outputs<E>>
+    fn record<E: Graph>(self, inputs: &GivenInputs<'_, E>) -> Result<Outputs<E>>
     where
         Self: Op<E>;
 }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::ops::Deref;
 
 use super::grad_type::{AnyGrad, Float, GradType, Untracked};
 use super::join::{CastOver, FitsIn};
@@ -261,6 +262,15 @@ impl<E: Engine> DynTensor<E> {
     /// [`Error::TypedView`].
     pub fn typed<D: Element, G: GradType>(&self) -> Result<Tensor<D, G, E>> {
         Tensor::from_dyn(self.clone())
+    }
+}
+
+/// In a host, whose arrays are tensors of another framework: that tensor, with all its methods.
+impl<D, G, E: Engine<Array: Deref>> Deref for Tensor<D, G, E> {
+    type Target = <E::Array as Deref>::Target;
+
+    fn deref(&self) -> &Self::Target {
+        self.inner.array()
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gradpact::autograd::{checkpoint, save_in, saved_tensors_hooks};
 use gradpact::engine::{Cpu, Engine};
-use gradpact::function::apply_optional;
+use gradpact::function::{Graph, apply_optional};
 use gradpact::{DType, DynTensor, Result, autocast, cpu};
 
 use crate::log::{Entry, Label, Seen};
@@ -20,7 +20,7 @@ use crate::toy::{self, Toy};
 use recorder::Recorder;
 
 /// What a program needs of an engine: tensors from values and back, and two operations.
-pub trait Lab: Engine {
+pub trait Lab: Graph {
     /// The names of its sum and its product.
     const OPERATIONS: [&'static str; 2];
 

@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use gradpact::engine::Engine;
+use gradpact::function::Graph;
 use gradpact::prelude::*;
 use gradpact_tests::toy::{Toy, ToyArray};
 
@@ -27,7 +28,7 @@ impl<D: Float, G: Float, E: Engine> Op<E> for Store<D, G> {
 }
 
 /// Applies `Store<D, G>` to `x` and sends `seed` back.
-fn store<D: Float, G: Float, E: Engine>(x: &Tensor<f32, f32, E>, seed: &Tensor<f32, f32, E>) -> Result<()> {
+fn store<D: Float, G: Float, E: Graph>(x: &Tensor<f32, f32, E>, seed: &Tensor<f32, f32, E>) -> Result<()> {
     let y: Tensor<D, G, E> = Store::<D, G>::default().apply(x)?;
     assert_eq!(y.dtype(), D::DTYPE);
     assert_eq!(y.grad_dtype(), Some(GradDType::Exactly(G::DTYPE)));

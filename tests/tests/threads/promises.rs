@@ -9,8 +9,8 @@ use gradpact::audit::{
 };
 use gradpact::autograd::grad_mode::GradModeGuard;
 use gradpact::autograd::{
-    BackwardCall, BackwardStep, Cut, Edge, HookHandle, InputMetadata, Node, NodeRef, Origin, SavedInfo,
-    SavedTensor,
+    BackwardCall, BackwardStep, Cut, Edge, HookHandle, InputMetadata, Node, NodeRef, Origin, OutputName,
+    SavedInfo, SavedTensor,
 };
 use gradpact::contract::{Admission, GradContract, Refusal};
 use gradpact::cpu::Array;
@@ -20,7 +20,7 @@ use gradpact::optim::{Adam, AdamW, GradScaler, Optimizer, ScaledStep, Sgd};
 use gradpact::prelude::*;
 use gradpact::testing::{Accuracy, GivenInput, Gradcheck, GradcheckReport, Mismatch, Unresolved, Violation};
 use gradpact::typed::{NoBackward, Written};
-use gradpact::{Cpu, Generator, Gradients, List, Source, f8e4m3, f8e5m2};
+use gradpact::{Cpu, Generator, Gradients, List, Source, f8e4m3, f8e5m2, host};
 use gradpact_tests::toy::Toy;
 
 /// Holds for what may be sent and shared, if its parameters may.
@@ -57,6 +57,7 @@ shared! {
     Error: Error,
     Format: Format,
     Generator: Generator,
+    Forward: host::Forward<Cpu>,
     GivenInput: GivenInput,
     GradContract: GradContract,
     GradDType: GradDType,
@@ -68,6 +69,7 @@ shared! {
     HookHandle: HookHandle,
     InputMetadata: InputMetadata,
     Inputs: Inputs<'_>,
+    Kept: host::Kept,
     List: List<DynTensor>,
     Mismatch: Mismatch,
     Narrowing: Narrowing,
@@ -78,6 +80,7 @@ shared! {
     Optimizer: Optimizer<Adam>,
     Origin: Origin<Cpu>,
     Outcome: Outcome,
+    OutputName: OutputName,
     Phase: Phase,
     Picture: Picture,
     Place: Place,
