@@ -30,26 +30,46 @@ fn a_function_that_saved_nothing_can_run_backward_again() {
     assert_eq!(values(&x.grad().unwrap()), [2.0]);
 }
 
-#[test]
-fn a_backward_that_failed_has_not_freed_the_tensors_of_the_function_that_failed() {
-    let x = leaf(&[3.0]);
+/// What a first backward does before a second one succeeds.
+#[derive(Clone, Copy)]
+enum First {
+    Fails,
+    Panics,
+}
+
+/// A Function that saves its input, or with `output` its output, and whose backward succeeds the second time.
+fn succeeds_the_second_time(first: First, output: bool) -> Probe {
     let calls = std::sync::atomic::AtomicUsize::new(0);
-    let probe = Probe::identity()
-        .forward(|ctx, inputs| {
-            ctx.save_for_backward(inputs.get(0)?);
-            Ok(inputs.get(0)?.clone().into())
+    Probe::identity()
+        .forward(move |ctx, inputs| {
+            let x = inputs.get(0)?;
+            let y = DynTensor::from_array(x.array().clone());
+            ctx.save_for_backward(if output { &y } else { x });
+            Ok(y.into())
         })
         .backward(move |ctx, grads| {
             assert_eq!(values(ctx.saved_tensor(0)?), [3.0]);
-            match calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-                0 => Err(Error::custom("not yet")),
+            match (calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed), first) {
+                (0, First::Fails) => Err(Error::custom("not yet")),
+                (0, First::Panics) => panic!("not yet"),
                 _ => Ok(grads),
             }
-        });
-    let y = probe.on(&[&x]).unwrap();
-    assert!(y.backward().is_err());
-    y.backward().unwrap();
-    says(&y.backward().unwrap_err(), &["saved tensors of `Probe` were freed"]);
+        })
+}
+
+#[test]
+fn a_backward_that_failed_or_panicked_has_not_freed_the_tensors_of_its_function() {
+    for first in [First::Fails, First::Panics] {
+        for saves_output in [false, true] {
+            let x = leaf(&[3.0]);
+            let y = succeeds_the_second_time(first, saves_output).on(&[&x]).unwrap();
+            says(&y.backward().unwrap_err(), &["backward of `Probe`", "not yet"]);
+            assert!(x.grad().is_none());
+            y.backward().unwrap();
+            assert_eq!(values(&x.grad().unwrap()), [1.0]);
+            says(&y.backward().unwrap_err(), &["saved tensors of `Probe` were freed"]);
+        }
+    }
 }
 
 #[test]
