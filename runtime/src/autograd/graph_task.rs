@@ -11,7 +11,7 @@ use super::edge::{Edge, Origin};
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use super::waiting::{Pending, Waiting};
-use crate::contract::Policy;
+use crate::contract::{GradDType, Policy};
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
 use crate::observe::{self, Scene};
@@ -108,18 +108,22 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits a seed to a root.
     pub(super) fn seed(&mut self, root: &'g Edge<E>, seed: DynTensor<E>) -> Result<()> {
-        let seed = admit_gradient(self.policy, Sender::Seed, root, seed, self.observed)?;
-        if self.wants(root) { self.send(root, seed) } else { Ok(()) }
+        let seed = admit_gradient(self.policy, Sender::Seed, root, seed, self.observed, true)?;
+        if self.wants(root) { self.send(root, seed, true) } else { Ok(()) }
     }
 
     fn wants(&self, edge: &Edge<E>) -> bool {
         self.needed.as_ref().is_none_or(|needed| needed.wants(edge))
     }
 
-    /// Adds an admitted gradient to the sum at the end of an edge.
-    fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
+    /// Adds an admitted gradient to the sum at the end of an edge; if it was admitted `late`, it may still have to be rounded.
+    fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>, late: bool) -> Result<()> {
         let grad_dtype = edge.metadata().contract().grad_dtype;
-        self.waiting.at(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
+        let sum = &mut self.waiting.at(edge.node()).sums[edge.input_nr as usize];
+        match grad_dtype {
+            GradDType::Exactly(dtype) if late && dtype != grad.dtype() => sum.add_unrounded(grad, dtype),
+            _ => sum.add(grad, grad_dtype),
+        }
     }
 
     /// Visits what a node leads to, without a gradient. See NOTE [Undefined gradients].
@@ -174,6 +178,8 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             materialize(node, &mut grads)?;
         }
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
+        // Hooks see gradients as they are admitted.
+        let late = grad_outputs.is_none();
         let (retain_graph, policy, needed) = (self.retain_graph, self.policy, self.needed.as_ref());
         let call = BackwardCall { node, retain_graph, policy, needed };
         let scene = self.observed.and_then(|call| {
@@ -186,13 +192,13 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         });
         let returned = run_step(node, &call, grads)?;
         drop(scene);
-        let mut admitted = self.admit(node, checked_count(node, returned)?)?;
+        let mut admitted = self.admit(node, checked_count(node, returned)?, late)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
             guarded(node.name(), || hooks.run_after(node, &mut admitted, &grad_outputs))?;
         }
         for (position, (grad, origin)) in admitted.into_iter().zip(node.next_edges()).enumerate() {
             match (grad, origin) {
-                (Some(grad), Origin::Edge(edge)) => self.send(edge, grad)?,
+                (Some(grad), Origin::Edge(edge)) => self.send(edge, grad, late)?,
                 (None, Origin::Edge(edge)) => {
                     if arrived && self.needed.as_ref().is_some_and(|needed| needed.wants(edge)) {
                         self.withheld.push((node, position));
@@ -206,11 +212,11 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     }
 
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
-    fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>) -> Result<Gradients<E>> {
+    fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>, late: bool) -> Result<Gradients<E>> {
         returned.try_map(|position, grad| match (grad, &node.next_edges()[position]) {
             (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
                 let sender = Sender::Node(node, position);
-                admit_gradient(self.policy, sender, edge, grad, self.observed).map(Some)
+                admit_gradient(self.policy, sender, edge, grad, self.observed, late).map(Some)
             }
             (Some(_), Origin::Absent) => {
                 Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))

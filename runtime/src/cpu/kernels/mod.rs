@@ -13,6 +13,7 @@ mod convert;
 mod create;
 mod extremum;
 mod formula;
+mod fused;
 mod index;
 mod math;
 mod matmul;
@@ -22,6 +23,7 @@ mod plan;
 mod read;
 mod real;
 mod reduce;
+mod rounded;
 mod simd;
 mod softmax;
 mod turn;
@@ -42,6 +44,7 @@ pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
 pub(crate) use real::Real;
 pub(crate) use reduce::{mean, sum, sum_rounding, sum_to_shape};
+pub(crate) use rounded::{accumulate_rounded, sum_rounded};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{
     abs, clamp, cos, erf, exp, gelu, integer, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,
