@@ -2,8 +2,8 @@
 //!
 //! Whatever is stored, kernels compute in one of three types: `f32` for floats up to 32 bits, `f64` for `f64`, `i64`
 //! for integers and `bool`. Elements are converted in blocks that stay in the first-level cache and rounded once, on
-//! the way out. Results do not depend on the number of threads (`parallel`) nor, but for matrix products, on the vector
-//! instructions of the processor (`simd`).
+//! the way out. Functions of large arrays of 8 or 16 bits are looked up instead (`table`). Results do not depend on the
+//! number of threads (`parallel`) nor, but for matrix products, on the vector instructions of the processor (`simd`).
 
 mod binary;
 mod cast;
@@ -26,6 +26,7 @@ mod reduce;
 mod rounded;
 mod simd;
 mod softmax;
+mod table;
 mod turn;
 mod unary;
 
