@@ -5,7 +5,7 @@
 use core::fmt::Debug;
 
 use crate::dtype::{Census, DType};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// A source of arrays, named by a marker type such as [`Cpu`].
@@ -45,11 +45,42 @@ pub trait Array: Clone + Debug + Send + Sync + 'static {
     /// If the engine cannot hold the result.
     fn accumulate(self, other: &Self) -> Result<Self>;
 
+    /// The sum of arrays of one shape, from left to right, each rounded to `rounded` first: formed in the accumulation dtype of
+    /// that, and rounded once to `dtype`. Everything is floating-point.
+    ///
+    /// What the default makes of several conversions and additions, an engine may do in one pass, with the same result.
+    ///
+    /// # Errors
+    /// If there is no array, or the engine cannot hold the result.
+    fn sum_rounded(arrays: &[&Self], rounded: DType, dtype: DType) -> Result<Self> {
+        let [first, others @ ..] = arrays else {
+            return Err(nothing_to_add());
+        };
+        let mut sum = first.cast(rounded)?.cast(rounded.accumulation())?;
+        for other in others {
+            sum = sum.accumulate_rounded(other, rounded)?;
+        }
+        sum.cast(dtype)
+    }
+
+    /// [`accumulate`](Self::accumulate) of `other` rounded to `rounded`. Everything is floating-point.
+    ///
+    /// # Errors
+    /// If the engine cannot hold the result.
+    fn accumulate_rounded(self, other: &Self, rounded: DType) -> Result<Self> {
+        self.accumulate(&other.cast(rounded)?)
+    }
+
     /// An array filled with one value.
     ///
     /// # Errors
     /// If the engine cannot hold it.
     fn full(shape: &Shape, value: f64, dtype: DType) -> Result<Self>;
+}
+
+/// The error of a sum of no arrays, which has no shape.
+pub(crate) fn nothing_to_add() -> Error {
+    Error::Argument { operation: "sum_rounded", problem: "there is nothing to add".to_owned() }
 }
 
 /// The embedded CPU engine, the default everywhere.
@@ -66,8 +97,7 @@ impl Engine for Cpu {
 
 #[cfg(not(feature = "cpu"))]
 mod absent {
-    use super::{Array, Cpu, DType, Engine, Result, Shape};
-    use crate::error::Error;
+    use super::{Array, Cpu, DType, Engine, Error, Result, Shape};
 
     /// The array of an engine that was not built.
     #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //! nowhere else: once per edge, by the sender, before accumulation and before hooks.
 
 use super::edge::Edge;
+use super::input_buffer::may_wait;
 use super::metadata::InputMetadata;
 use super::node::Node;
 use super::tensor::DynTensor;
@@ -38,13 +39,15 @@ impl<E: Engine> Sender<'_, E> {
 /// Admits `grad` to `edge`: it is checked, and converted to the gradient dtype of the tensor at its end.
 ///
 /// Under the strict policy of a backward call only a dtype that somebody declared is converted to. `call` is the number of a
-/// call that is observed.
+/// call that is observed. If `late`, a gradient that is to be converted may be left as it is, to be rounded where it is added:
+/// see NOTE [Late rounding] in `input_buffer.rs`.
 pub(super) fn admit_gradient<E: Engine>(
     policy: Policy,
     sender: Sender<'_, E>,
     edge: &Edge<E>,
     grad: &mut DynTensor<E>,
     call: Option<u64>,
+    late: bool,
 ) -> Result<()> {
     let metadata = edge.metadata();
     let mut contract = metadata.contract();
@@ -58,6 +61,7 @@ pub(super) fn admit_gradient<E: Engine>(
     }
     match decision {
         Ok(Admission::AsIs) => {}
+        Ok(Admission::Convert(_)) if late && may_wait(grad) => {}
         Ok(Admission::Convert(dtype)) => *grad = grad.cast(dtype)?,
         Err(refusal) => {
             return Err(refused(sender, metadata, edge.node().describe(edge.input_nr), grad, refusal));

@@ -12,7 +12,7 @@ use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use super::waiting::{Pending, Sums, Waiting};
-use crate::contract::Policy;
+use crate::contract::{GradDType, Policy};
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
 use crate::observe::{self, Scene};
@@ -112,18 +112,22 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Admits a seed to a root.
     pub(super) fn seed(&mut self, root: &'g Edge<E>, mut seed: DynTensor<E>) -> Result<()> {
-        admit_gradient(self.policy, Sender::Seed, root, &mut seed, self.observed)?;
-        if self.wants(root) { self.send(root, seed) } else { Ok(()) }
+        admit_gradient(self.policy, Sender::Seed, root, &mut seed, self.observed, true)?;
+        if self.wants(root) { self.send(root, seed, true) } else { Ok(()) }
     }
 
     fn wants(&self, edge: &Edge<E>) -> bool {
         self.needed.as_ref().is_none_or(|needed| needed.wants(edge))
     }
 
-    /// Adds an admitted gradient to the sum at the end of an edge.
-    fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>) -> Result<()> {
+    /// Adds an admitted gradient to the sum at the end of an edge; if it was admitted `late`, it may still have to be rounded.
+    fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>, late: bool) -> Result<()> {
         let grad_dtype = edge.metadata().contract().grad_dtype;
-        self.waiting.at(edge.node()).sums[edge.input_nr as usize].add(grad, grad_dtype)
+        let sum = &mut self.waiting.at(edge.node()).sums[edge.input_nr as usize];
+        match grad_dtype {
+            GradDType::Exactly(dtype) if late && dtype != grad.dtype() => sum.add_unrounded(grad, dtype),
+            _ => sum.add(grad, grad_dtype),
+        }
     }
 
     /// Visits what a node leads to, without a gradient. See NOTE [Undefined gradients].
@@ -198,16 +202,18 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             materialize(node, &mut grads)?;
         }
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
+        // Hooks see gradients as they are admitted.
+        let late = grad_outputs.is_none();
         let mut grads = self.run_step(node, grads)?;
         check_count(node, &mut grads)?;
-        self.admit(node, &mut grads)?;
+        self.admit(node, &mut grads, late)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
             guarded(node.name(), || hooks.run_after(node, &mut grads, &grad_outputs))?;
         }
         for (position, (grad, origin)) in grads.iter_mut().zip(node.next_edges()).enumerate() {
             let Origin::Edge(edge) = origin else { continue };
             match grad.take() {
-                Some(grad) => self.send(edge, grad)?,
+                Some(grad) => self.send(edge, grad, late)?,
                 None => {
                     if arrived && self.needed.as_ref().is_some_and(|needed| needed.wants(edge)) {
                         self.withheld.push((node, position));
@@ -245,13 +251,13 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     }
 
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
-    fn admit(&self, node: &NodeRef<E>, returned: &mut Gradients<E>) -> Result<()> {
+    fn admit(&self, node: &NodeRef<E>, returned: &mut Gradients<E>, late: bool) -> Result<()> {
         for (position, (slot, origin)) in returned.iter_mut().zip(node.next_edges()).enumerate() {
             let Some(grad) = slot else { continue };
             match origin {
                 Origin::Edge(edge) if self.wants(edge) => {
                     let sender = Sender::Node(node, position);
-                    admit_gradient(self.policy, sender, edge, grad, self.observed)?;
+                    admit_gradient(self.policy, sender, edge, grad, self.observed, late)?;
                 }
                 Origin::Absent => {
                     return Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))));

@@ -77,6 +77,27 @@ pub(super) fn add<E: Engine>(lhs: DynTensor<E>, rhs: &DynTensor<E>) -> Result<Dy
     record("Accumulate", sum, &[&lhs, rhs])
 }
 
+/// `lhs + rhs` in the dtype of `lhs`, `rhs` being rounded to `rounded` first; of tensors that are not tracked.
+pub(super) fn add_rounded<E: Engine>(
+    lhs: DynTensor<E>,
+    rhs: &DynTensor<E>,
+    rounded: DType,
+) -> Result<DynTensor<E>> {
+    let origin = Origin::of_unrecorded([&lhs, rhs].into_iter());
+    Ok(DynTensor::with_origin(lhs.into_array().accumulate_rounded(rhs.array(), rounded)?, origin))
+}
+
+/// The sum of gradients that are not tracked, each rounded to `rounded` first, in `dtype`. See NOTE [Late rounding].
+pub(super) fn sum_rounded<E: Engine>(
+    grads: &[DynTensor<E>],
+    rounded: DType,
+    dtype: DType,
+) -> Result<DynTensor<E>> {
+    let arrays: SmallVec<[_; 4]> = grads.iter().map(DynTensor::array).collect();
+    let sum = E::Array::sum_rounded(&arrays, rounded, dtype)?;
+    Ok(DynTensor::with_origin(sum, Origin::of_unrecorded(grads.iter())))
+}
+
 impl<E: Engine> DynTensor<E> {
     /// The same values in `dtype`, rounded once to nearest even; in its own dtype a clone.
     ///

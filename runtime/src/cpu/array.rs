@@ -193,6 +193,15 @@ impl Array {
         &self.0.layout
     }
 
+    /// Checks that an array to be added has this shape.
+    fn same_shape(&self, other: &Self) -> Result<()> {
+        if self.shape() == other.shape() {
+            return Ok(());
+        }
+        let problem = format!("shapes {} and {} differ", self.shape(), other.shape());
+        Err(Error::Shape { operation: "accumulate", problem })
+    }
+
     #[cold]
     fn wrong_type<T: Element>(&self) -> Error {
         Error::TypedView {
@@ -229,11 +238,21 @@ impl engine::Array for Array {
     }
 
     fn accumulate(self, other: &Self) -> Result<Self> {
-        if self.shape() != other.shape() {
-            let problem = format!("shapes {} and {} differ", self.shape(), other.shape());
-            return Err(Error::Shape { operation: "accumulate", problem });
-        }
+        self.same_shape(other)?;
         kernels::accumulate(self, other)
+    }
+
+    fn sum_rounded(arrays: &[&Self], rounded: DType, dtype: DType) -> Result<Self> {
+        let [first, others @ ..] = arrays else {
+            return Err(engine::nothing_to_add());
+        };
+        others.iter().try_for_each(|other| first.same_shape(other))?;
+        kernels::sum_rounded(first, others, rounded, dtype)
+    }
+
+    fn accumulate_rounded(self, other: &Self, rounded: DType) -> Result<Self> {
+        self.same_shape(other)?;
+        kernels::accumulate_rounded(self, other, rounded)
     }
 
     fn full(shape: &Shape, value: f64, dtype: DType) -> Result<Self> {

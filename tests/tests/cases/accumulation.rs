@@ -188,3 +188,60 @@ fn o_34_a_gradient_of_the_wrong_dtype_is_added_or_refused_by_name() {
         assert!(error.contains(&format!("expected f32, got {narrow}")), "{error}");
     }
 }
+
+/// The gradients of `x` that these make, as bits, in one backward: added when all are there, or one by one where an audit, hooks or
+/// a graph of backward ask for each.
+fn in_every_way(x: &DynTensor, sent: &[DynTensor]) -> [(DType, Vec<u64>); 4] {
+    let outcome = |options, sent: &[DynTensor]| {
+        x.zero_grad();
+        let targets: Vec<_> = sent.iter().map(|grad| (x, grad)).collect();
+        send(&targets, options).unwrap();
+        let (dtype, values) = grad(x);
+        x.zero_grad();
+        // Which of several NaNs a sum is is not laid down.
+        let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
+        (dtype, values.into_iter().map(bits).collect())
+    };
+    let audited = gradpact::audit::record(|| outcome(options(), sent)).0;
+    let tracked: Vec<_> = sent.iter().map(|grad| grad.requiring_grad().unwrap()).collect();
+    let targets: Vec<_> =
+        sent.iter().map(|grad| Custom::giving("Hooked", vec![Some(grad.clone())]).on(&[x])).collect();
+    for target in &targets {
+        target.grad_fn().unwrap().register_hook(|_, _| Ok(None));
+    }
+    let roots: Vec<_> = targets.iter().map(|target| (target, None)).collect();
+    gradpact::backward(&roots, options()).unwrap();
+    let (dtype, hooked) = grad(x);
+    let hooked = hooked.into_iter().map(|v| if v.is_nan() { f64::NAN } else { v }.to_bits()).collect();
+    [outcome(options(), sent), audited, outcome(options().create_graph(), &tracked), (dtype, hooked)]
+}
+
+#[test]
+fn gradients_that_wait_to_be_added_make_the_same_sum() {
+    let special =
+        [0.0, -0.0, f64::INFINITY, f64::NAN, 65_519.0, 65_520.0, 1e-7, 464.0, 1e30, 2.0_f64.powi(-24)];
+    let number = |nth: usize, element: usize| match special.get((nth * 7 + element) % 40) {
+        Some(&special) => special,
+        None => ((nth * 31 + element * 17) % 101) as f64 / 37.0 - 1.3,
+    };
+    for declared in FLOATS {
+        let x = leaf_in(DType::F32, declared, &[1.0; 37]);
+        for arriving in FLOATS {
+            for count in 1..=5 {
+                // All alike, and every other in the declared dtype.
+                for every in [1, 2] {
+                    let sent: Vec<_> = (0..count)
+                        .map(|nth| {
+                            let values: Vec<_> = (0..37).map(|element| number(nth, element)).collect();
+                            of(if nth % every == 0 { arriving } else { declared }, &values)
+                        })
+                        .collect();
+                    let [late, others @ ..] = in_every_way(&x, &sent);
+                    for (way, other) in others.into_iter().enumerate() {
+                        assert_eq!(late, other, "{count} of {arriving}, declared {declared}, way {way}");
+                    }
+                }
+            }
+        }
+    }
+}

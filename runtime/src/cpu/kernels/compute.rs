@@ -96,6 +96,7 @@ pub(crate) fn add_to<C: Compute>(own: &mut [C], other: &[C]) {
 macro_rules! compute {
     ($($type:ty: $plus:expr, $classify:expr;)*) => {$(
         impl Compute for $type {
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 $plus(self, other)
             }

@@ -2,8 +2,8 @@
 //!
 //! Whatever is stored, kernels compute in one of three types: `f32` for floats up to 32 bits, `f64` for `f64`, `i64`
 //! for integers and `bool`. Elements are converted in blocks that stay in the first-level cache and rounded once, on
-//! the way out. Results do not depend on the number of threads (`parallel`) nor, but for matrix products, on the vector
-//! instructions of the processor (`simd`).
+//! the way out. Functions of large arrays of 8 or 16 bits are looked up instead (`table`). Results do not depend on the
+//! number of threads (`parallel`) nor, but for matrix products, on the vector instructions of the processor (`simd`).
 
 mod binary;
 mod cast;
@@ -13,6 +13,7 @@ mod convert;
 mod create;
 mod extremum;
 mod formula;
+mod fused;
 mod index;
 mod math;
 mod matmul;
@@ -22,8 +23,10 @@ mod plan;
 mod read;
 mod real;
 mod reduce;
+mod rounded;
 mod simd;
 mod softmax;
+mod table;
 mod turn;
 mod unary;
 
@@ -42,6 +45,7 @@ pub(crate) use matmul::matmul;
 pub(crate) use read::Reader;
 pub(crate) use real::Real;
 pub(crate) use reduce::{mean, sum, sum_rounding, sum_to_shape};
+pub(crate) use rounded::{accumulate_rounded, sum_rounded};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{
     abs, clamp, cos, erf, exp, gelu, integer, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,

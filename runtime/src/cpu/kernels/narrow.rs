@@ -1,11 +1,14 @@
 //! Conversions of slices between `f32` and the 8- and 16-bit floats, as fast as memory: with instructions for it, or without
 //! branches so that the compiler vectorizes them. Single values are converted in `convert`.
 
+use core::marker::PhantomData;
+
 use half::slice::HalfFloatSliceExt;
 
+use super::compute::Compute;
 use super::convert::Convert;
 use super::simd::{self, Loop};
-use crate::dtype::{f8e4m3, f8e5m2, f16};
+use crate::dtype::{bf16, f8e4m3, f8e5m2, f16};
 
 /// Each element of `from` as an `f32`.
 pub(super) fn load_f16(from: &[f16], to: &mut [f32]) {
@@ -18,6 +21,24 @@ pub(super) fn load_f16(from: &[f16], to: &mut [f32]) {
 pub(super) fn save_f16(from: &[f32], to: &mut [f16]) {
     if !by_instruction::save(from, to) {
         to.convert_from_f32_slice(from);
+    }
+}
+
+/// Puts each element of `from` into its place in `to`.
+pub(super) fn put_f16<P: Put>(from: &[f16], to: &mut [f32]) {
+    if !by_instruction::put::<P>(from, to) {
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = P::of(*to, from.to_f32());
+        }
+    }
+}
+
+/// Puts each element of `from`, rounded to an `f16`, into its place in `to`.
+pub(super) fn round_f16<P: Put>(from: &[f32], to: &mut [f32]) {
+    if !by_instruction::round::<P>(from, to) {
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = P::of(*to, f16::from_f32(from).to_f32());
+        }
     }
 }
 
@@ -59,15 +80,88 @@ impl<T: Convert<f32>> Loop for Save<'_, T> {
     }
 }
 
-/// Conversions of `f16` by the instructions F16C. Both return whether the processor has them.
+/// What becomes of a number where another is put.
+pub(super) trait Put {
+    /// Whether the other is added.
+    const ADDS: bool;
+
+    fn of<C: Compute>(own: C, other: C) -> C;
+}
+
+/// The other takes its place.
+pub(super) struct Set;
+
+/// The other is added.
+pub(super) struct Add;
+
+impl Put for Set {
+    const ADDS: bool = false;
+
+    #[inline(always)]
+    fn of<C: Compute>(_: C, other: C) -> C {
+        other
+    }
+}
+
+impl Put for Add {
+    const ADDS: bool = true;
+
+    #[inline(always)]
+    fn of<C: Compute>(own: C, other: C) -> C {
+        own.plus(other)
+    }
+}
+
+/// Puts each element of `from` into its place in `to`.
+pub(super) fn put<T: Convert<f32>, P: Put>(from: &[T], to: &mut [f32]) {
+    simd::run(PutEach { from, to, put: PhantomData::<P> });
+}
+
+/// Puts each element of `from`, rounded to a `bf16`, into its place in `to`.
+pub(super) fn round_bf16<P: Put>(from: &[f32], to: &mut [f32]) {
+    simd::run(RoundEach { from, to, put: PhantomData::<P> });
+}
+
+struct PutEach<'a, T, P> {
+    from: &'a [T],
+    to: &'a mut [f32],
+    put: PhantomData<P>,
+}
+
+impl<T: Convert<f32>, P: Put> Loop for PutEach<'_, T, P> {
+    #[inline(always)]
+    fn run(self) {
+        for (to, &from) in self.to.iter_mut().zip(self.from) {
+            *to = P::of(*to, from.load_one());
+        }
+    }
+}
+
+struct RoundEach<'a, P> {
+    from: &'a [f32],
+    to: &'a mut [f32],
+    put: PhantomData<P>,
+}
+
+impl<P: Put> Loop for RoundEach<'_, P> {
+    #[inline(always)]
+    fn run(self) {
+        for (to, &from) in self.to.iter_mut().zip(self.from) {
+            *to = P::of(*to, bf16::save_one(from).load_one());
+        }
+    }
+}
+
+/// Conversions of `f16` by the instructions F16C. All return whether the processor has them.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "instructions that not every processor has, on memory given by pointers")]
 mod by_instruction {
     use core::arch::x86_64::{
-        _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_cvtph_ps, _mm256_cvtps_ph,
-        _mm256_loadu_ps, _mm256_storeu_ps,
+        __m256, _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_ps, _mm256_cvtph_ps,
+        _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_storeu_ps,
     };
 
+    use super::Put;
     use crate::dtype::f16;
 
     pub(super) fn load(from: &[f16], to: &mut [f32]) -> bool {
@@ -86,6 +180,61 @@ mod by_instruction {
             unsafe { save_f16c(from, to) };
         }
         possible
+    }
+
+    pub(super) fn put<P: Put>(from: &[f16], to: &mut [f32]) -> bool {
+        let possible = is_x86_feature_detected!("f16c");
+        if possible {
+            // SAFETY: as above.
+            unsafe { put_f16c::<P>(from, to) };
+        }
+        possible
+    }
+
+    pub(super) fn round<P: Put>(from: &[f32], to: &mut [f32]) -> bool {
+        let possible = is_x86_feature_detected!("f16c");
+        if possible {
+            // SAFETY: as above.
+            unsafe { round_f16c::<P>(from, to) };
+        }
+        possible
+    }
+
+    #[target_feature(enable = "f16c")]
+    fn put_f16c<P: Put>(from: &[f16], to: &mut [f32]) {
+        let (from, from_rest) = from.as_chunks::<8>();
+        let (to, to_rest) = to.as_chunks_mut::<8>();
+        for (to, from) in to.iter_mut().zip(from) {
+            // SAFETY: eight elements of two bytes; this access needs no alignment.
+            let halves = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
+            put_eight::<P>(_mm256_cvtph_ps(halves), to);
+        }
+        for (to, from) in to_rest.iter_mut().zip(from_rest) {
+            *to = P::of(*to, from.to_f32());
+        }
+    }
+
+    #[target_feature(enable = "f16c")]
+    fn round_f16c<P: Put>(from: &[f32], to: &mut [f32]) {
+        let (from, from_rest) = from.as_chunks::<8>();
+        let (to, to_rest) = to.as_chunks_mut::<8>();
+        for (to, from) in to.iter_mut().zip(from) {
+            // SAFETY: eight elements of four bytes; this access needs no alignment.
+            let exact = unsafe { _mm256_loadu_ps(from.as_ptr()) };
+            put_eight::<P>(_mm256_cvtph_ps(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(exact)), to);
+        }
+        for (to, &from) in to_rest.iter_mut().zip(from_rest) {
+            *to = P::of(*to, f16::from_f32(from).to_f32());
+        }
+    }
+
+    #[target_feature(enable = "f16c")]
+    fn put_eight<P: Put>(values: __m256, to: &mut [f32; 8]) {
+        // SAFETY: eight elements of four bytes; these accesses need no alignment.
+        unsafe {
+            let own = _mm256_loadu_ps(to.as_ptr());
+            _mm256_storeu_ps(to.as_mut_ptr(), if P::ADDS { _mm256_add_ps(own, values) } else { values });
+        }
     }
 
     #[target_feature(enable = "f16c")]
@@ -122,7 +271,16 @@ mod by_instruction {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod by_instruction {
+    use super::Put;
     use crate::dtype::f16;
+
+    pub(super) fn put<P: Put>(_: &[f16], _: &mut [f32]) -> bool {
+        false
+    }
+
+    pub(super) fn round<P: Put>(_: &[f32], _: &mut [f32]) -> bool {
+        false
+    }
 
     pub(super) fn load(_: &[f16], _: &mut [f32]) -> bool {
         false

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::compute::Compute;
 use crate::cpu::array::Array;
+use crate::dtype::Element;
 
 /// Extents and strides, outermost first, with neighbours merged where memory allows.
 pub(crate) type Dims = SmallVec<[(usize, usize); 6]>;
@@ -28,15 +29,19 @@ impl<'a> Reader<'a> {
         len: usize,
         scratch: &'s mut SmallVec<[C; 8]>,
     ) -> &'s [C] {
-        let first = self.array.layout().offset() + start;
-        if self.dims.is_none()
-            && let Some(elements) = self.array.buffer().slice::<C>()
-        {
-            return &elements[first..first + len];
+        if let Some(elements) = self.elements(start, len) {
+            return elements;
         }
         scratch.resize(len, C::default());
         self.read(start, scratch);
         scratch
+    }
+
+    /// `len` elements from the `start`th on, where they lie, if they are of type `T` and without gaps.
+    pub(crate) fn elements<T: Element>(&self, start: usize, len: usize) -> Option<&[T]> {
+        let first = self.array.layout().offset() + start;
+        let elements = self.array.buffer().slice::<T>().filter(|_| self.dims.is_none())?;
+        elements.get(first..first + len)
     }
 
     /// Fills `out` with the elements from the `start`th on.
