@@ -187,3 +187,60 @@ mod by_instruction {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::bf16;
+
+    fn check<S: Convert<f32>, T: Convert<f32>, const N: usize>(kernel: SumFn<S, T, N>, values: &[S]) {
+        for (start, len) in [(0, 0), (0, 1), (1, 15), (3, 16), (1, 17), (5, 100), (0, values.len())] {
+            // Each element meets different ones.
+            let from = core::array::from_fn::<_, N, _>(|nth| {
+                let mut from = values.to_vec();
+                from.rotate_left(nth * 7919 % values.len());
+                from
+            });
+            let from = from.each_ref().map(|from| &from[start..(start + len).min(values.len())]);
+            let (mut expected, mut got) =
+                (vec![T::default(); from[0].len()], vec![T::default(); from[0].len()]);
+            rest(from, &mut expected);
+            kernel(from, &mut got);
+            for (got, expected) in got.into_iter().zip(expected) {
+                let (got, expected): (f32, f32) = (got.load_one(), expected.load_one());
+                assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan());
+            }
+        }
+    }
+
+    fn check_all<const N: usize>() {
+        let halves: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
+        // All f16s, and what lies around the ties between them.
+        let between = |&half: &f16| {
+            let value = half.to_f32();
+            [value, value * 1.000_244_1, value * 1.000_488_4, f32::from_bits(value.to_bits() ^ 0x1001)]
+        };
+        let singles: Vec<_> = halves.iter().flat_map(between).collect();
+        let brains: Vec<_> = (0..=u16::MAX).map(bf16::from_bits).collect();
+        let doubles: Vec<_> = singles.iter().map(|&single| f64::from(single) * 1.000_000_05).collect();
+        if let Some(kernel) = of_f32_to_f16::<N>() {
+            check(kernel, &singles);
+        }
+        if let Some(kernel) = of_f16::<N>() {
+            check(kernel, &halves);
+        }
+        if let Some(kernel) = of_f16_to_f32::<N>() {
+            check(kernel, &halves);
+        }
+        check(plain::<f32, bf16, N>, &singles);
+        check(plain::<bf16, bf16, N>, &brains);
+        check(plain::<bf16, f32, N>, &brains);
+        check(plain::<f64, f32, N>, &doubles);
+    }
+
+    #[test]
+    fn vectors_are_added_as_single_elements_are() {
+        check_all::<2>();
+        check_all::<3>();
+    }
+}

@@ -82,34 +82,27 @@ impl<T: Convert<f32>> Loop for Save<'_, T> {
 
 /// What becomes of a number where another is put.
 pub(super) trait Put {
-    /// Whether the other is added.
+    /// Whether the other is added; else it takes its place.
     const ADDS: bool;
 
-    fn of<C: Compute>(own: C, other: C) -> C;
+    #[inline(always)]
+    fn of<C: Compute>(own: C, other: C) -> C {
+        if Self::ADDS { own.plus(other) } else { other }
+    }
 }
 
 /// The other takes its place.
 pub(super) struct Set;
 
+impl Put for Set {
+    const ADDS: bool = false;
+}
+
 /// The other is added.
 pub(super) struct Add;
 
-impl Put for Set {
-    const ADDS: bool = false;
-
-    #[inline(always)]
-    fn of<C: Compute>(_: C, other: C) -> C {
-        other
-    }
-}
-
 impl Put for Add {
     const ADDS: bool = true;
-
-    #[inline(always)]
-    fn of<C: Compute>(own: C, other: C) -> C {
-        own.plus(other)
-    }
 }
 
 /// Puts each element of `from` into its place in `to`.
@@ -385,6 +378,17 @@ mod tests {
             let mut back = vec![0.0; 100];
             load_f16(&halves[start..start + len], &mut back[start..start + len]);
             assert!(back.iter().zip(&halves).all(|(v, half)| *v == half.to_f32()));
+            let at = start..start + len;
+            let (mut sums, mut rounded, mut narrow) = (wide.clone(), wide.clone(), wide.clone());
+            put_f16::<Add>(&halves[at.clone()], &mut sums[at.clone()]);
+            round_f16::<Add>(from, &mut rounded[at.clone()]);
+            round_bf16::<Set>(from, &mut narrow[at.clone()]);
+            for (index, &value) in wide.iter().enumerate() {
+                let inside = at.contains(&index);
+                let sum = if inside { value + f16::from_f32(value).to_f32() } else { value };
+                assert_eq!((sums[index], rounded[index]), (sum, sum));
+                assert_eq!(narrow[index], if inside { bf16::from_f32(value).to_f32() } else { value });
+            }
         }
     }
 }
