@@ -8,11 +8,10 @@ use smallvec::SmallVec;
 
 use super::admission::{Sender, admit_gradient};
 use super::edge::{Edge, Origin};
-use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
 use super::waiting::{Pending, Sums, Waiting};
-use crate::contract::{GradDType, Policy};
+use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
 use crate::observe::{self, Scene};
@@ -120,14 +119,9 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         self.needed.as_ref().is_none_or(|needed| needed.wants(edge))
     }
 
-    /// Adds an admitted gradient to the sum at the end of an edge; if it was admitted `late`, it may still have to be rounded.
+    /// Adds an admitted gradient to what waits at the end of an edge. See [`Pending::add`].
     fn send(&mut self, edge: &'g Edge<E>, grad: DynTensor<E>, late: bool) -> Result<()> {
-        let grad_dtype = edge.metadata().contract().grad_dtype;
-        let sum = &mut self.waiting.at(edge.node()).sums[edge.input_nr as usize];
-        match grad_dtype {
-            GradDType::Exactly(dtype) if late && dtype != grad.dtype() => sum.add_unrounded(grad, dtype),
-            _ => sum.add(grad, grad_dtype),
-        }
+        self.waiting.at(edge.node()).add(edge.input_nr as usize, grad, late)
     }
 
     /// Visits what a node leads to, without a gradient. See NOTE [Undefined gradients].
@@ -150,8 +144,8 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     }
 
     fn run_nodes(&mut self) -> Result<()> {
-        while let Some(Pending { node, sums }) = self.waiting.pop() {
-            let mut grads = self.deliver(node, sums)?;
+        while let Some(Pending { node, mut grads, sums }) = self.waiting.pop() {
+            self.deliver(node, &mut grads, sums)?;
             if let Some(hooks) = node.existing_hooks() {
                 guarded(node.name(), || hooks.run_tensor_hooks(node, &mut grads))?;
             }
@@ -168,18 +162,27 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         Ok(())
     }
 
-    /// What has arrived at each input of a node.
-    fn deliver(&self, node: &NodeRef<E>, mut sums: Sums<E>) -> Result<Gradients<E>> {
-        let deliver = |position: usize, sum: Sum<E>| {
-            let _scene = self.observed.and_then(|call| {
-                observe::enter(|| Scene::Sum { node: node.info(), position: position as u32, call })
-            });
-            sum.deliver(node.inputs()[position].contract().grad_dtype)
+    /// Completes the gradients of a node's inputs.
+    fn deliver(&self, node: &NodeRef<E>, grads: &mut Gradients<E>, sums: Option<Box<Sums<E>>>) -> Result<()> {
+        let scene = |input: usize| {
+            self.observed.and_then(|call| {
+                observe::enter(|| Scene::Sum { node: node.info(), position: input as u32, call })
+            })
         };
-        match sums.as_mut_slice() {
-            [sum] => deliver(0, core::mem::take(sum)).map(Gradients::from),
-            _ => sums.into_iter().enumerate().map(|(position, sum)| deliver(position, sum)).collect(),
+        for (input, sum) in sums.into_iter().flat_map(|sums| *sums) {
+            let _scene = scene(input);
+            grads[input] = sum.deliver(node.inputs()[input].contract().grad_dtype)?;
         }
+        for (input, (grad, metadata)) in grads.iter_mut().zip(node.inputs()).enumerate() {
+            // At a leaf whose gradient dtype was changed in between.
+            if let Some(grad) = grad
+                && let Some(dtype) = metadata.converts(grad.dtype())
+            {
+                let _scene = scene(input);
+                *grad = grad.cast(dtype)?;
+            }
+        }
+        Ok(())
     }
 
     /// NOTE [Undefined gradients]: a backward may return `None` for an input. What computed that input is visited all the

@@ -52,6 +52,13 @@ impl InputMetadata {
         GradContract::from_code(self.contract.load(Ordering::Relaxed))
     }
 
+    /// What a gradient of this dtype is converted to, unless it is delivered as it is.
+    #[inline]
+    pub(super) fn converts(&self, from: DType) -> Option<DType> {
+        let code = self.contract.load(Ordering::Relaxed);
+        if GradContract::code_takes(code, from) { None } else { self.contract().grad_dtype.dtype() }
+    }
+
     pub(crate) fn set_contract(&self, contract: GradContract) {
         self.contract.store(contract.code(), Ordering::Relaxed);
     }

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use smallvec::SmallVec;
-
 use super::input_buffer::Sum;
 use super::node::NodeRef;
+use super::tensor::{DynTensor, Gradients};
 use crate::engine::Engine;
-
-/// What has arrived at each input of a node, which has nearly always one.
-pub(super) type Sums<E> = SmallVec<[Sum<E>; 1]>;
+use crate::error::Result;
 
 /// A node with the gradients that have arrived at it.
 pub(super) struct Pending<'g, E: Engine> {
     pub(super) node: &'g NodeRef<E>,
-    pub(super) sums: Sums<E>,
+    /// The gradient of each input where one has arrived that can be delivered as it is.
+    pub(super) grads: Gradients<E>,
+    /// Where there is something to add or to round; nowhere at most nodes.
+    pub(super) sums: Option<Box<Sums<E>>>,
 }
+
+/// Sums by input.
+pub(super) type Sums<E> = BTreeMap<usize, Sum<E>>;
 
 /// Nodes by sequence number, so that the next is the highest. See NOTE [Sequence numbers].
 pub(super) struct Waiting<'g, E: Engine> {
@@ -54,10 +57,30 @@ impl<'g, E: Engine> Waiting<'g, E> {
 
 impl<'g, E: Engine> Pending<'g, E> {
     fn new(node: &'g NodeRef<E>) -> Self {
-        let sums = match node.inputs() {
-            [_] => SmallVec::from_buf([Sum::default()]),
-            inputs => inputs.iter().map(|_| Sum::default()).collect(),
+        let grads = match node.inputs() {
+            [_] => Gradients::from(None),
+            inputs => inputs.iter().map(|_| None).collect(),
         };
-        Self { node, sums }
+        Self { node, grads, sums: None }
+    }
+
+    /// Adds a gradient that has been admitted to an input; if that was `late`, it may still have to be rounded.
+    pub(super) fn add(&mut self, input: usize, grad: DynTensor<E>, late: bool) -> Result<()> {
+        let metadata = &self.node.inputs()[input];
+        if late && let Some(dtype) = metadata.converts(grad.dtype()) {
+            return self.sum(input).add_unrounded(grad, dtype);
+        }
+        if self.grads[input].is_none() && self.sums.as_ref().is_none_or(|sums| !sums.contains_key(&input)) {
+            self.grads[input] = Some(grad);
+            return Ok(());
+        }
+        let grad_dtype = metadata.contract().grad_dtype;
+        self.sum(input).add(grad, grad_dtype)
+    }
+
+    /// The sum at an input, begun with what has arrived there.
+    fn sum(&mut self, input: usize) -> &mut Sum<E> {
+        let first = self.grads[input].take();
+        self.sums.get_or_insert_default().entry(input).or_insert_with(|| Sum::Single(first))
     }
 }

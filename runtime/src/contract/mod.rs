@@ -131,6 +131,13 @@ impl GradContract {
         dtype | (self.source as u16) << 8 | (self.policy as u16) << 12
     }
 
+    /// Whether the contract of a code takes a gradient of this dtype as it is.
+    #[inline]
+    pub(crate) fn code_takes(code: u16, dtype: DType) -> bool {
+        let expected = code & 0xff;
+        expected == 0 || expected == dtype as u16
+    }
+
     /// The contract of a code.
     #[inline]
     pub(crate) fn from_code(code: u16) -> Self {
@@ -159,6 +166,10 @@ mod tests {
                 for policy in [Policy::Cast, Policy::Strict] {
                     let contract = GradContract { grad_dtype, source, policy };
                     assert_eq!(GradContract::from_code(contract.code()), contract);
+                    for dtype in DType::FLOATS {
+                        let takes = grad_dtype == GradDType::Any || grad_dtype == GradDType::Exactly(dtype);
+                        assert_eq!(GradContract::code_takes(contract.code(), dtype), takes);
+                    }
                 }
             }
         }
