@@ -105,6 +105,8 @@ impl<E: Engine> DynTensor<E> {
     /// The gradient arrives in the wider of `dtype` and this tensor's gradient dtype, so a conversion to a wider
     /// dtype and back does not round it. A conversion to an integer has no gradient.
     ///
+    /// The tensors of a host, which have no place in this crate's graph, are converted by the host, and recorded in its graph.
+    ///
     /// # Gradient
     /// Passed on: `dx = G`, which the edge to `x` converts to the gradient dtype of `x`.
     ///

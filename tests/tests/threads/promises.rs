@@ -16,6 +16,7 @@ use gradpact::contract::{Admission, GradContract, Refusal};
 use gradpact::cpu::Array;
 use gradpact::error::{GradientMismatch, GradientSender, Phase, Place, Side};
 use gradpact::function::GivenInputs;
+use gradpact::ops::{BinaryOp, CmpOp, ReduceOp, ScalarOp, UnaryOp};
 use gradpact::optim::{Adam, AdamW, GradScaler, Optimizer, ScaledStep, Sgd};
 use gradpact::prelude::*;
 use gradpact::testing::{Accuracy, GivenInput, Gradcheck, GradcheckReport, Mismatch, Unresolved, Violation};
@@ -44,7 +45,9 @@ shared! {
     Audit: Audit,
     BackwardCall: BackwardCall<'_, Cpu>,
     BackwardOptions: BackwardOptions,
+    BinaryOp: BinaryOp,
     Census: Census,
+    CmpOp: CmpOp,
     Comparison: Comparison,
     Context: Context,
     Conversion: Conversion,
@@ -85,11 +88,13 @@ shared! {
     Picture: Picture,
     Place: Place,
     Policy: Policy,
+    ReduceOp: ReduceOp,
     Refusal: Refusal,
     RoundTrip: RoundTrip,
     Row: Row,
     SavedInfo: SavedInfo,
     SavedTensor: SavedTensor<Cpu>,
+    ScalarOp: ScalarOp,
     ScaledStep: ScaledStep,
     Sgd: Sgd,
     Shape: Shape,
@@ -97,6 +102,7 @@ shared! {
     Source: Source,
     Stage: Stage,
     Tensor: Tensor<f16, f32>,
+    UnaryOp: UnaryOp,
     Unresolved: Unresolved,
     Untracked: Untracked,
     Violation: Violation,

@@ -9,6 +9,7 @@ mod broadcast;
 mod compare;
 mod elementary;
 mod extremum;
+mod generic;
 mod index;
 mod join;
 mod loss;
