@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+mod array;
+mod differentiate;
+mod dtype;
+mod error;
+mod ffi;
+mod node;
+mod tensor;
+
+pub use array::{Array, Torch};
+pub use differentiate::{backward, grad, grad_dtype, grad_fn_name, libtorch_version, set_grad_dtype};
+pub use dtype::kind;
+pub use error::TorchError;
+pub use tensor::FromTch;
