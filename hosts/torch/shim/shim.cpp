@@ -288,7 +288,7 @@ void record(
       dtype = static_cast<at::ScalarType>(contract.grad);
       if (materialize) zeros.back().scalar_type = *dtype;
     }
-    if (dtype == output.scalar_type() && !contract.strict) continue;
+    // Also where it is the output's own: an output that is an input as it is comes with the gradient dtype of that one.
     node->mutable_input_metadata(i).set_grad_dtype(contract.strict ? std::nullopt : dtype);
   }
   node->set_outputs({outputs.contracts, outputs.contracts + outputs.count}, std::move(zeros));
@@ -397,6 +397,10 @@ GpStatus gp_set_grad_kind(const Tensor* leaf, int32_t kind) noexcept {
     if (kind >= 0) dtype = static_cast<at::ScalarType>(kind);
     leaf->set_grad_dtype(dtype);
   });
+}
+// Puts a gradient, or none for null, in the place of what a leaf has accumulated.
+GpStatus gp_assign_grad(const Tensor* leaf, const Tensor* grad) noexcept {
+  return guarded([&] { leaf->mutable_grad() = grad ? *grad : Tensor(); });
 }
 // The name of the node that made a tensor; null in `name` for a leaf.
 GpStatus gp_grad_fn_name(const Tensor* tensor, char** name) noexcept {

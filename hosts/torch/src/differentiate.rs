@@ -1,6 +1,7 @@
 //! Derivatives: what tch has, with gradients of the results, options, and errors that keep their type.
 
-use gradpact::{BackwardOptions, GradDType, Policy, Result};
+use gradpact::engine::Array as _;
+use gradpact::{BackwardOptions, Error, GradDType, Policy, Result};
 use tch::{Device, Tensor};
 
 use crate::array::{Array, from_tch};
@@ -15,7 +16,7 @@ use crate::ffi;
 ///
 /// # Errors
 /// What a backward of gradpact reports, as it reported it; a
-/// [`TorchError`](crate::TorchError) for everything that libtorch reports; [`Error::Argument`](gradpact::Error::Argument) for
+/// [`TorchError`](crate::TorchError) for everything that libtorch reports; [`Error::Argument`] for
 /// roots and seeds that are undefined or sparse, and for the option `strict`: conversions between libtorch's own
 /// nodes are its own business.
 ///
@@ -76,6 +77,14 @@ pub fn set_grad_dtype(leaf: &Tensor, grad_dtype: GradDType) -> Result<()> {
         return Err(argument("set_grad_dtype", format!("a gradient is floating-point, {dtype} is not")));
     }
     Array::new("set_grad_dtype", leaf.shallow_clone())?;
+    require_leaf("set_grad_dtype", leaf)?;
+    let present = leaf.grad();
+    if let (Some(requested), true) = (grad_dtype.dtype(), present.defined())
+        && let present = Array::new("set_grad_dtype", present)?.dtype()
+        && present != requested
+    {
+        return Err(Error::GradPresent { requested, present });
+    }
     ffi::set_grad_dtype(leaf, grad_dtype)
 }
 
@@ -92,6 +101,15 @@ pub fn libtorch_version() -> (u32, u32, u32) {
     ffi::libtorch_version()
 }
 
+pub(crate) fn require_leaf(call: &'static str, tensor: &Tensor) -> Result<()> {
+    match grad_fn_name(tensor)? {
+        None => Ok(()),
+        Some(name) => {
+            Err(Error::NotALeaf { call, producer: format!("output {} of `{name}`", tensor.output_nr()) })
+        }
+    }
+}
+
 fn check(
     operation: &'static str,
     roots: &[(&Tensor, Option<&Tensor>)],
@@ -105,7 +123,7 @@ fn check(
         Array::new(operation, root.shallow_clone())?;
         if let Some(seed) = seed {
             let seed = Array::new(operation, seed.shallow_clone())?;
-            let dtype = gradpact::engine::Array::dtype(&seed);
+            let dtype = seed.dtype();
             if !dtype.is_float() {
                 return Err(argument(operation, format!("the seed gradient is {dtype}; it must be floating-point")));
             }

@@ -107,6 +107,7 @@ unsafe extern "C" {
     fn gp_kind(tensor: *const C_tensor, kind: *mut i32) -> Status;
     fn gp_grad_kind(tensor: *const C_tensor, kind: *mut i32) -> Status;
     fn gp_set_grad_kind(leaf: *const C_tensor, kind: i32) -> Status;
+    fn gp_assign_grad(leaf: *const C_tensor, grad: *const C_tensor) -> Status;
     fn gp_grad_fn_name(tensor: *const C_tensor, name: *mut *mut c_char) -> Status;
     fn gp_record(
         callbacks: *const Callbacks,
@@ -286,6 +287,12 @@ pub(crate) fn set_grad_dtype(leaf: &Tensor, grad_dtype: GradDType) -> Result<()>
     let kind = grad_dtype.dtype().map_or(ANY, code);
     // SAFETY: the tensor is borrowed.
     check(unsafe { gp_set_grad_kind(leaf.as_ptr(), kind) })
+}
+
+/// Puts a gradient, or none, in the place of what a leaf has accumulated. Whether it fits is for the caller to see to.
+pub(crate) fn assign_grad(leaf: &Tensor, grad: Option<&Tensor>) -> Result<()> {
+    // SAFETY: both are borrowed, or null.
+    check(unsafe { gp_assign_grad(leaf.as_ptr(), grad.map_or(ptr::null(), Tensor::as_ptr)) })
 }
 
 /// The name of the node that made a tensor.

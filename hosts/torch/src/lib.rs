@@ -5,6 +5,7 @@ mod differentiate;
 mod dtype;
 mod error;
 mod ffi;
+mod graph;
 mod node;
 mod tensor;
 

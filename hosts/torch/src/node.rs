@@ -14,15 +14,8 @@ use tch::Tensor;
 use crate::array::{Array, Torch, shape_of};
 use crate::ffi::{self, Call, Wrong};
 
-/// Functions on tensors of tch become nodes of libtorch's graph.
-impl Graph for Torch {
-    fn record_function<F: Function<Self>>(function: F, inputs: &GivenInputs<'_, Self>) -> Result<Outputs<Self>> {
-        apply(Box::new(function), inputs)
-    }
-}
-
 /// Runs `function`, and records one node if libtorch records and an input requires a gradient.
-fn apply(function: Box<dyn Function<Torch>>, inputs: &GivenInputs<'_, Torch>) -> Result<Outputs<Torch>> {
+pub(crate) fn apply(function: Box<dyn Function<Torch>>, inputs: &GivenInputs<'_, Torch>) -> Result<Outputs<Torch>> {
     let tensors: SmallVec<[Option<&Tensor>; 4]> =
         inputs.iter().map(|input| input.map(|input| input.array().tensor())).collect();
     let (requires_grad, recording) = ffi::requires_grad(tensors.iter().copied())?;
@@ -78,7 +71,7 @@ fn unrecorded(outputs: Outputs<Torch>) -> Result<Outputs<Torch>> {
     outputs.into_iter().map(detached).collect()
 }
 
-fn output(tensor: Tensor) -> Result<DynTensor<Torch>> {
+pub(crate) fn output(tensor: Tensor) -> Result<DynTensor<Torch>> {
     Array::new("apply", tensor).map(DynTensor::from_array)
 }
 

@@ -1,10 +1,10 @@
 //! Typed tensors of the host: a `tch::Tensor` whose dtypes its type tells.
 
-use gradpact::error::Error;
+#[cfg(doc)]
+use gradpact::Error;
 use gradpact::{DynTensor, Element, GradType, Result, Tensor};
 
 use crate::array::{Array, Torch};
-use crate::differentiate::grad_dtype;
 
 /// From tensors of tch to typed ones and back.
 ///
@@ -24,14 +24,6 @@ pub trait FromTch: Sized {
 
 impl<D: Element, G: GradType> FromTch for Tensor<D, G, Torch> {
     fn from_tch(tensor: tch::Tensor) -> Result<Self> {
-        let tracked = grad_dtype(&tensor)?;
-        if let Some(got) = tracked
-            && !G::IS_UNTRACKED
-            && G::GRAD_DTYPE != Some(got)
-        {
-            let (expected, got) = (G::NAME.to_owned(), got.to_string());
-            return Err(Error::TypedView { what: "gradient dtype", expected, got });
-        }
         Self::from_dyn(DynTensor::from_array(Array::new("from_tch", tensor)?))
     }
 
