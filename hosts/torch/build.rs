@@ -8,7 +8,7 @@ use std::{env, fs};
 const SUPPORTED: std::ops::RangeInclusive<(u32, u32)> = (2, 13)..=(2, 15);
 
 fn main() -> ExitCode {
-    for file in ["shim/shim.cpp", "shim/shim.h", "compat/removed.h"] {
+    for file in ["shim/shim.cpp", "shim/shim.h", "shim/baseline.cpp", "compat/removed.h"] {
         println!("cargo:rerun-if-changed={file}");
     }
     for variable in ["CXXFLAGS", "LIBTORCH_INCLUDE", "LIBTORCH_CXX11_ABI", "GRADPACT_TORCH_CUDA"] {
@@ -37,7 +37,11 @@ fn build(lib: &Path) -> Result<(), String> {
             lib.display()
         ));
     }
-    cc::Build::new()
+    let mut compiler = cc::Build::new();
+    if env::var_os("CARGO_FEATURE_BASELINE").is_some() {
+        compiler.file("shim/baseline.cpp");
+    }
+    compiler
         .cpp(true)
         .pic(true)
         .warnings(false)
@@ -47,7 +51,9 @@ fn build(lib: &Path) -> Result<(), String> {
         .define("_GLIBCXX_USE_CXX11_ABI", env::var("LIBTORCH_CXX11_ABI").as_deref().unwrap_or("1"))
         .file("shim/shim.cpp")
         .try_compile("gradpact_torch_shim")
-        .map_err(|error| format!("gradpact-torch could not compile its shim against libtorch {major}.{minor}: {error}"))?;
+        .map_err(|error| {
+            format!("gradpact-torch could not compile its shim against libtorch {major}.{minor}: {error}")
+        })?;
     println!("cargo:rustc-link-lib=torch_cpu");
     println!("cargo:rustc-link-lib=c10");
     // Our own tests and examples find libtorch where it was at build time.
@@ -65,7 +71,10 @@ fn version(include: &Path) -> Result<(u32, u32), String> {
     let headers = ["torch/headeronly/version.h", "torch/csrc/api/include/torch/version.h"];
     let text = headers.iter().find_map(|header| fs::read_to_string(include.join(header)).ok());
     let text = text.ok_or_else(|| {
-        format!("gradpact-torch found no headers of libtorch in {}: see hosts/torch/setup.sh", include.display())
+        format!(
+            "gradpact-torch found no headers of libtorch in {}: see hosts/torch/setup.sh",
+            include.display()
+        )
     })?;
     let number = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name));

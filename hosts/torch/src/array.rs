@@ -41,11 +41,17 @@ impl Array {
         let dtype = match ffi::dtype_code(&tensor)? {
             ffi::UNDEFINED => return Err(argument(operation, "the tensor is undefined")),
             ffi::NOT_STRIDED => {
-                return Err(argument(operation, "the tensor is not strided (sparse or nested): call `to_dense` first"));
+                return Err(argument(
+                    operation,
+                    "the tensor is not strided (sparse or nested): call `to_dense` first",
+                ));
             }
             code => from_code(code).ok_or_else(|| {
                 let dtypes = "bool, u8, i8, i16, i32, i64, f8e4m3, f8e5m2, f16, bf16, f32 and f64";
-                argument(operation, format!("the tensor is of kind {:?}; gradpact has {dtypes}", tensor.f_kind()))
+                argument(
+                    operation,
+                    format!("the tensor is of kind {:?}; gradpact has {dtypes}", tensor.f_kind()),
+                )
             })?,
         };
         Ok(Self { tensor, dtype, shape: OnceLock::new() })

@@ -116,7 +116,8 @@ fn check(
     options: BackwardOptions,
 ) -> Result<()> {
     if options.policy() == Policy::Strict {
-        let problem = "libtorch's nodes convert gradients without asking: declare `policy = strict` where it matters";
+        let problem =
+            "libtorch's nodes convert gradients without asking: declare `policy = strict` where it matters";
         return Err(argument(operation, problem));
     }
     for (root, seed) in roots {
@@ -125,7 +126,10 @@ fn check(
             let seed = Array::new(operation, seed.shallow_clone())?;
             let dtype = seed.dtype();
             if !dtype.is_float() {
-                return Err(argument(operation, format!("the seed gradient is {dtype}; it must be floating-point")));
+                return Err(argument(
+                    operation,
+                    format!("the seed gradient is {dtype}; it must be floating-point"),
+                ));
             }
             if seed.size() != root.size() {
                 let (got, expected) = (seed.size(), root.size());

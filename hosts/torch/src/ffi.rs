@@ -44,6 +44,7 @@ struct CxxString {
     _opaque: [u8; 0],
 }
 
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Status {
     code: i32,
@@ -155,6 +156,8 @@ unsafe extern "C" {
         out: *mut RawList,
     ) -> Status;
     fn gp_libtorch_version() -> u32;
+    #[cfg(feature = "baseline")]
+    fn gp_baseline_chain(x: *const C_tensor, length: usize) -> *mut C_tensor;
 }
 
 // ---- errors ---------------------------------------------------------------------------------------------------------
@@ -570,4 +573,13 @@ pub(crate) fn run_grad(
     };
     check(status)?;
     out.into_tensors()
+}
+
+/// For the benchmark: `length` times the Function of `shim/baseline.cpp`, written in C++.
+#[cfg(feature = "baseline")]
+pub fn cpp_neg_chain(x: &Tensor, length: usize) -> Option<Tensor> {
+    // SAFETY: the tensor is borrowed.
+    let y = unsafe { gp_baseline_chain(x.as_ptr(), length) };
+    // SAFETY: a handle made for tch, owned by nobody else.
+    (!y.is_null()).then(|| unsafe { Tensor::from_ptr(y) })
 }

@@ -15,7 +15,10 @@ use crate::{ffi, node};
 
 /// Functions on tensors of tch become nodes of libtorch's graph.
 impl Graph for Torch {
-    fn record_function<F: Function<Self>>(function: F, inputs: &GivenInputs<'_, Self>) -> Result<Outputs<Self>> {
+    fn record_function<F: Function<Self>>(
+        function: F,
+        inputs: &GivenInputs<'_, Self>,
+    ) -> Result<Outputs<Self>> {
         node::apply(Box::new(function), inputs)
     }
 
@@ -62,7 +65,8 @@ impl Graph for Torch {
         if let Some(grad) = grad {
             let expected = grad_dtype(tensor.array())?.and_then(GradDType::dtype);
             let dtype = expected.filter(|&dtype| dtype != grad.dtype()).map(|dtype| (dtype, grad.dtype()));
-            let shape = (tensor.shape() != grad.shape()).then(|| (tensor.shape().clone(), grad.shape().clone()));
+            let shape =
+                (tensor.shape() != grad.shape()).then(|| (tensor.shape().clone(), grad.shape().clone()));
             if dtype.is_some() || shape.is_some() {
                 let (sender, receiver) = (GradientSender::Assigned, "a leaf".to_owned());
                 return Err(Error::Gradient(Box::new(GradientMismatch { sender, receiver, shape, dtype })));

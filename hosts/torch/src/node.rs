@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use gradpact::contract::GradContract;
 use gradpact::error::{GradientMismatch, GradientSender, Phase, Place, Side};
 use gradpact::function::{Function, GivenInputs, Graph, host};
-use gradpact::{
-    Context, DynTensor, Error, GradDType, Gradients, Inputs, List, Outputs, Policy, Result,
-};
+use gradpact::{Context, DynTensor, Error, GradDType, Gradients, Inputs, List, Outputs, Policy, Result};
 use smallvec::SmallVec;
 use tch::Tensor;
 
@@ -15,7 +13,10 @@ use crate::array::{Array, Torch, shape_of};
 use crate::ffi::{self, Call, Wrong};
 
 /// Runs `function`, and records one node if libtorch records and an input requires a gradient.
-pub(crate) fn apply(function: Box<dyn Function<Torch>>, inputs: &GivenInputs<'_, Torch>) -> Result<Outputs<Torch>> {
+pub(crate) fn apply(
+    function: Box<dyn Function<Torch>>,
+    inputs: &GivenInputs<'_, Torch>,
+) -> Result<Outputs<Torch>> {
     let tensors: SmallVec<[Option<&Tensor>; 4]> =
         inputs.iter().map(|input| input.map(|input| input.array().tensor())).collect();
     let (requires_grad, recording) = ffi::requires_grad(tensors.iter().copied())?;
@@ -91,7 +92,11 @@ impl Recorded {
 
     /// Runs the backward. The gradients that come have been converted by libtorch; those that go are checked here, since libtorch
     /// would sum a larger shape and convert an integer without a word.
-    pub(crate) fn backward(&self, call: &Call<'_>, grads: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>> {
+    pub(crate) fn backward(
+        &self,
+        call: &Call<'_>,
+        grads: Vec<Option<Tensor>>,
+    ) -> Result<Vec<Option<Tensor>>> {
         let received = grads.into_iter().enumerate();
         let received: Gradients<Torch> = received
             .map(|(position, grad)| grad.map(|grad| self.received(position, grad)).transpose())
@@ -120,14 +125,12 @@ impl Recorded {
         let expected = contract.and_then(|contract| contract.grad_dtype.dtype());
         match expected {
             // Under the default policy libtorch has converted it.
-            Some(expected) if expected != grad.dtype() => {
-                Err(Error::Gradient(Box::new(GradientMismatch {
-                    sender: GradientSender::Host,
-                    receiver: self.place(Side::Output, position).to_string(),
-                    shape: None,
-                    dtype: Some((expected, grad.dtype())),
-                })))
-            }
+            Some(expected) if expected != grad.dtype() => Err(Error::Gradient(Box::new(GradientMismatch {
+                sender: GradientSender::Host,
+                receiver: self.place(Side::Output, position).to_string(),
+                shape: None,
+                dtype: Some((expected, grad.dtype())),
+            }))),
             _ => Ok(grad),
         }
     }
@@ -184,7 +187,11 @@ impl Recorded {
 
     fn inside<T>(&self, result: Result<T>) -> Result<T> {
         let (function, phase) = (self.name(), Phase::Backward);
-        result.map_err(|source| Error::InFunction { function: function.to_owned(), phase, source: Box::new(source) })
+        result.map_err(|source| Error::InFunction {
+            function: function.to_owned(),
+            phase,
+            source: Box::new(source),
+        })
     }
 }
 

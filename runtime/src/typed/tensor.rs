@@ -142,7 +142,9 @@ impl<D: Element, G: GradType, E: Graph> Tensor<D, G, E> {
         if !G::IS_UNTRACKED {
             return G::GRAD_DTYPE;
         }
-        E::tracked_contract(&self.inner).or_else(|| self.inner.grad_contract()).map(|contract| contract.grad_dtype)
+        E::tracked_contract(&self.inner)
+            .or_else(|| self.inner.grad_contract())
+            .map(|contract| contract.grad_dtype)
     }
 
     /// The same values in dtype `T`, rounded once to nearest even.

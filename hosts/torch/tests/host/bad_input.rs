@@ -37,9 +37,10 @@ fn refused(answers: fn(&tch::Tensor) -> Vec<Option<tch::Tensor>>) -> String {
 
 #[test]
 fn a_gradient_of_another_shape_is_refused_also_if_it_could_be_summed() {
-    for answers in [|grad: &tch::Tensor| vec![Some(grad.unsqueeze(0).repeat([3, 1]))], |grad: &tch::Tensor| {
-        vec![Some(grad.sum(Kind::Float))]
-    }] {
+    for answers in [
+        |grad: &tch::Tensor| vec![Some(grad.unsqueeze(0).repeat([3, 1]))],
+        |grad: &tch::Tensor| vec![Some(grad.sum(Kind::Float))],
+    ] {
         let text = refused(answers);
         assert!(text.contains("input 0 of `Answers` has the wrong shape for a leaf: expected [2]"), "{text}");
     }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use gradpact::prelude::*;
 use gradpact::Policy;
+use gradpact::prelude::*;
 use gradpact_torch::{Torch, TorchError};
 use tch::Kind;
 

@@ -1,5 +1,7 @@
 //! The dtype in which a gradient arrives, as PyTorch 2.14 measured it for `ctx.set_output_grad_dtype`.
 
+use std::sync::{Arc, Mutex};
+
 use gradpact::prelude::*;
 use gradpact_torch::Torch;
 use tch::Kind;
@@ -119,7 +121,10 @@ fn a_leaf_keeps_its_gradient_in_the_dtype_set_for_it() {
     assert_eq!((x.grad().kind(), read(&x.grad())[0]), (Kind::Float, f32(1e-10)));
     let refused = gradpact_torch::set_grad_dtype(&x, GradDType::Exactly(DType::I64)).unwrap_err();
     assert!(refused.to_string().contains("floating-point"), "{refused}");
-    assert!(gradpact_torch::set_grad_dtype(&x, GradDType::Exactly(DType::F64)).is_err(), "a gradient is there");
+    assert!(
+        gradpact_torch::set_grad_dtype(&x, GradDType::Exactly(DType::F64)).is_err(),
+        "a gradient is there"
+    );
 }
 
 #[test]
@@ -134,10 +139,13 @@ fn the_gradient_of_an_output_itself_has_the_declared_dtype() {
     assert_eq!(seen(&log), [], "its own backward does not run");
 }
 
+/// Dtype and value of a gradient, if one came.
+type Received = Option<(DType, f64)>;
+
 /// Two outputs with different declarations; the second is not used.
 struct Two {
     materialize: bool,
-    log: std::sync::Arc<std::sync::Mutex<Vec<Option<(DType, f64)>>>>,
+    log: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Function<Torch> for Two {
@@ -163,8 +171,8 @@ impl Function<Torch> for Two {
 fn zeros_for_an_unused_output_have_the_declared_dtype_or_nothing_comes() {
     for materialize in [true, false] {
         let x = leaf(&[1.0], Kind::Float);
-        let log = std::sync::Arc::default();
-        let outputs = call(Two { materialize, log: std::sync::Arc::clone(&log) }, &[&x]).unwrap();
+        let log = Arc::default();
+        let outputs = call(Two { materialize, log: Arc::clone(&log) }, &[&x]).unwrap();
         let z = call(Sends { grad: 1e-10, dtype: DType::F32 }, &[&outputs[0]]).unwrap().remove(0);
         backward(&z).unwrap();
         let second = materialize.then_some((DType::F64, 0.0));

@@ -74,7 +74,9 @@ fn an_error_of_forward_comes_back_typed_with_the_functions_name() {
 fn a_panic_of_forward_is_an_error_that_names_the_function() {
     let x = leaf(&[1.0], Kind::Float);
     let error = call(Fails::ForwardPanic, &[&x]).unwrap_err();
-    assert!(matches!(&error, Error::Panicked { function, message, .. } if function == "Fails" && message == "forward 2"));
+    assert!(
+        matches!(&error, Error::Panicked { function, message, .. } if function == "Fails" && message == "forward 2")
+    );
     assert!((&x * 1.0).requires_grad(), "grad mode is as before");
 }
 

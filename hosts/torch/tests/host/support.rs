@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use gradpact::prelude::*;
 use gradpact::engine::Array as _;
+use gradpact::prelude::*;
 use gradpact::{GradDType, List};
 use gradpact_torch::{Array, FromTch, Torch};
 use tch::Kind;
@@ -89,7 +89,9 @@ impl Function<Torch> for Sends {
     fn backward(&self, ctx: &Context<Torch>, _: Gradients<Torch>) -> Result<Gradients<Torch>> {
         ctx.saved_tensors()?
             .iter()
-            .map(|input| Array::full(input.shape(), self.grad, self.dtype).map(|grad| Some(Dyn::from_array(grad))))
+            .map(|input| {
+                Array::full(input.shape(), self.grad, self.dtype).map(|grad| Some(Dyn::from_array(grad)))
+            })
             .collect()
     }
 }

@@ -51,7 +51,8 @@ fn one_struct_is_one_node_in_either_graph_with_the_same_values_and_gradients() {
     y.cast::<f32>().unwrap().sum(Kind::Float).backward();
     let (torch_values, torch_grads) = (read(&y), read(&x.grad().unwrap()));
 
-    let x = Tensor::<f32>::from_vec(POINTS.map(|x| x as f32).to_vec(), [4]).unwrap().requiring_grad().unwrap();
+    let x =
+        Tensor::<f32>::from_vec(POINTS.map(|x| x as f32).to_vec(), [4]).unwrap().requiring_grad().unwrap();
     let y: Tensor<f16, f32> = Silu.apply(&x).unwrap();
     y.cast::<f32>().unwrap().sum().unwrap().backward().unwrap();
     let values: Vec<f64> = y.to_vec().unwrap().into_iter().map(f64::from).collect();
