@@ -128,7 +128,7 @@ impl<D: Element, G: GradType, E: Graph> Tensor<D, G, E> {
             let (expected, got) = (D::DTYPE.to_string(), tensor.dtype().to_string());
             return Err(Error::TypedView { what: "storage dtype", expected, got });
         }
-        let contract = E::tracked_contract(&tensor);
+        let contract = if G::IS_UNTRACKED { None } else { E::tracked_contract(&tensor) };
         if !G::admits(contract) {
             let got = contract.map_or_else(String::new, |contract| contract.grad_dtype.to_string());
             return Err(Error::TypedView { what: "gradient dtype", expected: G::NAME.to_owned(), got });
