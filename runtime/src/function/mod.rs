@@ -12,7 +12,7 @@ mod recorded;
 
 pub use apply::{GivenInputs, apply, apply_optional};
 pub use context::{Context, Placeholder, SaveForBackward};
-pub use graph::Graph;
+pub use graph::{Graph, Roots};
 pub use inputs::Inputs;
 
 use std::sync::Arc;

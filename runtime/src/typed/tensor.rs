@@ -6,11 +6,12 @@ use core::ops::Deref;
 
 use super::grad_type::{AnyGrad, Float, GradType, Untracked};
 use super::join::{CastOver, FitsIn};
-use crate::autograd::{self, BackwardOptions, DynTensor};
+use crate::autograd::{BackwardOptions, DynTensor};
 use crate::contract::GradDType;
 use crate::dtype::{DType, Element};
 use crate::engine::{Cpu, Engine};
 use crate::error::{Error, Result};
+use crate::function::Graph;
 use crate::shape::Shape;
 
 /// A tensor stored in dtype `D`, whose gradient arrives in dtype `G`, with its values in engine `E`.
@@ -57,22 +58,24 @@ impl<D, G, E: Engine> Tensor<D, G, E> {
         self.inner.dtype()
     }
 
-    /// Whether gradients of it are recorded.
-    pub fn requires_grad(&self) -> bool {
-        self.inner.requires_grad()
-    }
-
-    /// Forgets the gradient accumulated in this leaf.
-    pub fn zero_grad(&self) {
-        self.inner.zero_grad();
-    }
-
     /// Inside `forward` and `backward`: the same tensor as a value.
     pub fn value(&self) -> Value<D, E> {
         Value::wrap(self.inner.clone())
     }
+}
 
-    /// Sends a gradient of one from this scalar to all leaves. See [`backward`](autograd::backward()).
+impl<D, G, E: Graph> Tensor<D, G, E> {
+    /// Whether gradients of it are recorded.
+    pub fn requires_grad(&self) -> bool {
+        E::is_tracked(&self.inner)
+    }
+
+    /// Forgets the gradient accumulated in this leaf.
+    pub fn zero_grad(&self) {
+        E::forget_grad(&self.inner);
+    }
+
+    /// Sends a gradient of one from this scalar to all leaves. See [`backward`](crate::backward()).
     ///
     /// # Errors
     /// [`Error::SeedMissing`] if it is no scalar, [`Error::NoGraph`], and whatever a backward reports.
@@ -115,7 +118,7 @@ impl<D, G: GradType, E: Engine> Tensor<D, G, E> {
     }
 }
 
-impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
+impl<D: Element, G: GradType, E: Graph> Tensor<D, G, E> {
     /// Gives a dynamic tensor a type.
     ///
     /// # Errors
@@ -125,7 +128,7 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
             let (expected, got) = (D::DTYPE.to_string(), tensor.dtype().to_string());
             return Err(Error::TypedView { what: "storage dtype", expected, got });
         }
-        let contract = tensor.origin().edge().and_then(|_| tensor.grad_contract());
+        let contract = if G::IS_UNTRACKED { None } else { E::tracked_contract(&tensor) };
         if !G::admits(contract) {
             let got = contract.map_or_else(String::new, |contract| contract.grad_dtype.to_string());
             return Err(Error::TypedView { what: "gradient dtype", expected: G::NAME.to_owned(), got });
@@ -136,7 +139,12 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     /// The dtype in which its gradient arrives: what the type says, or for a [`Value`] what the graph knows. `None` if it
     /// cannot have one.
     pub fn grad_dtype(&self) -> Option<GradDType> {
-        if G::IS_UNTRACKED { self.inner.grad_dtype() } else { G::GRAD_DTYPE }
+        if !G::IS_UNTRACKED {
+            return G::GRAD_DTYPE;
+        }
+        E::tracked_contract(&self.inner)
+            .or_else(|| self.inner.grad_contract())
+            .map(|contract| contract.grad_dtype)
     }
 
     /// The same values in dtype `T`, rounded once to nearest even.
@@ -149,13 +157,13 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     where
         G: CastOver<T>,
     {
-        self.inner.cast(T::DTYPE).and_then(Tensor::settle)
+        E::converted(&self.inner, T::DTYPE).and_then(Tensor::settle)
     }
 
     /// The same values as a constant: gradients stop here.
     #[must_use]
     pub fn detach(&self) -> Self {
-        Self::wrap(self.inner.detach())
+        Self::wrap(E::constant(&self.inner))
     }
 
     /// The same tensor, whose gradient is rounded to `H` on its way back: the one explicit way to narrow a gradient.
@@ -163,7 +171,7 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     /// # Errors
     /// None at present.
     pub fn narrow_grad<H: Float>(&self) -> Result<Tensor<D, H, E>> {
-        self.inner.redeclared("NarrowGrad", GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
+        E::redeclared(&self.inner, "NarrowGrad", GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
     }
 
     /// The same tensor, whose gradient arrives in the wider dtype `H`, sums included, and is rounded to `G` behind it.
@@ -174,11 +182,11 @@ impl<D: Element, G: GradType, E: Engine> Tensor<D, G, E> {
     where
         G: FitsIn<H>,
     {
-        self.inner.redeclared("WidenGrad", GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
+        E::redeclared(&self.inner, "WidenGrad", GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
     }
 }
 
-impl<D: Float, G: Float, E: Engine> Tensor<D, G, E> {
+impl<D: Float, G: Float, E: Graph> Tensor<D, G, E> {
     /// A leaf with these values, whose gradient is kept in [`grad`](Self::grad) in dtype `G`.
     ///
     /// # Errors
@@ -186,8 +194,7 @@ impl<D: Float, G: Float, E: Engine> Tensor<D, G, E> {
     pub fn requiring_grad(&self) -> Result<Self> {
         let same = D::DTYPE == G::DTYPE;
         let grad_dtype = GradDType::Exactly(G::DTYPE);
-        if same { self.inner.requiring_grad() } else { self.inner.requiring_grad_in(grad_dtype) }
-            .map(Self::wrap)
+        E::leaf(&self.inner, (!same).then_some(grad_dtype)).map(Self::wrap)
     }
 
     /// A leaf with these values, whose gradient is kept in dtype `H`.
@@ -195,14 +202,14 @@ impl<D: Float, G: Float, E: Engine> Tensor<D, G, E> {
     /// # Errors
     /// None at present.
     pub fn requiring_grad_in<H: Float>(&self) -> Result<Tensor<D, H, E>> {
-        self.inner.requiring_grad_in(GradDType::Exactly(H::DTYPE)).map(Tensor::wrap)
+        E::leaf(&self.inner, Some(GradDType::Exactly(H::DTYPE))).map(Tensor::wrap)
     }
 }
 
-impl<D, G: Float, E: Engine> Tensor<D, G, E> {
+impl<D, G: Float, E: Graph> Tensor<D, G, E> {
     /// The gradient that backward calls have accumulated in this leaf; `None` before the first, and on other tensors.
     pub fn grad(&self) -> Option<Value<G, E>> {
-        self.inner.grad().map(Tensor::wrap)
+        E::accumulated(&self.inner).map(Tensor::wrap)
     }
 
     /// Puts a gradient in the place of what this leaf has accumulated. See [`DynTensor::set_grad`].
@@ -210,11 +217,11 @@ impl<D, G: Float, E: Engine> Tensor<D, G, E> {
     /// # Errors
     /// [`Error::NotALeaf`], [`Error::Gradient`] if the shape is another, and [`Error::OwnGrad`].
     pub fn set_grad(&self, grad: Option<&Value<G, E>>) -> Result<()> {
-        self.inner.set_grad(grad.map(Tensor::as_dyn))
+        E::assign_grad(&self.inner, grad.map(Tensor::as_dyn))
     }
 }
 
-impl<D: Element + GradType, E: Engine> Value<D, E> {
+impl<D: Element + GradType, E: Graph> Value<D, E> {
     /// The same tensor outside `forward` and `backward`, for instance a gradient that an optimizer keeps.
     ///
     /// # Errors
@@ -224,20 +231,20 @@ impl<D: Element + GradType, E: Engine> Value<D, E> {
     }
 }
 
-impl<D: Float, E: Engine> Tensor<D, AnyGrad, E> {
+impl<D: Float, E: Graph> Tensor<D, AnyGrad, E> {
     /// The gradient that backward calls have accumulated in this leaf, in whatever dtype it came.
     pub fn grad(&self) -> Option<DynTensor<E>> {
-        self.inner.grad()
+        E::accumulated(&self.inner)
     }
 }
 
-impl<E: Engine> DynTensor<E> {
-    /// Sends a gradient of one from this scalar to all leaves. See [`backward`](autograd::backward()).
+impl<E: Graph> DynTensor<E> {
+    /// Sends a gradient of one from this scalar to all leaves. See [`backward`](crate::backward()).
     ///
     /// # Errors
     /// [`Error::SeedMissing`] if it is no scalar, [`Error::NoGraph`], and whatever a backward reports.
     pub fn backward(&self) -> Result<()> {
-        autograd::backward(&[(self, None)], BackwardOptions::new())
+        E::run_backward(&[(self, None)], BackwardOptions::new())
     }
 
     /// [`backward`](Self::backward()) with options.
@@ -245,7 +252,7 @@ impl<E: Engine> DynTensor<E> {
     /// # Errors
     /// As [`backward`](Self::backward()).
     pub fn backward_opts(&self, options: BackwardOptions) -> Result<()> {
-        autograd::backward(&[(self, None)], options)
+        E::run_backward(&[(self, None)], options)
     }
 
     /// Sends `seed` from this tensor to all leaves.
@@ -253,7 +260,7 @@ impl<E: Engine> DynTensor<E> {
     /// # Errors
     /// As [`backward`](Self::backward()), and a seed of another shape or not floating-point.
     pub fn backward_with(&self, seed: &Self, options: BackwardOptions) -> Result<()> {
-        autograd::backward(&[(self, Some(seed))], options)
+        E::run_backward(&[(self, Some(seed))], options)
     }
 
     /// Gives this tensor a type. The same as [`Tensor::from_dyn`].

@@ -2,7 +2,6 @@
 
 use core::marker::PhantomData;
 
-use gradpact::engine::Engine;
 use gradpact::function::Graph;
 use gradpact::prelude::*;
 use gradpact_tests::toy::{Toy, ToyArray};
@@ -14,7 +13,7 @@ struct Store<D: Float, G: Float> {
     dtypes: PhantomData<(D, G)>,
 }
 
-impl<D: Float, G: Float, E: Engine> Op<E> for Store<D, G> {
+impl<D: Float, G: Float, E: Graph> Op<E> for Store<D, G> {
     type Inputs = Tensor<f32, f32, E>;
 
     fn forward(&self, _: &mut Context<E>, x: Value<f32, E>) -> Result<Value<D, E>> {

@@ -1,6 +1,6 @@
 //! `backward = none`: Functions without a derivative.
 
-use gradpact::engine::Engine;
+use gradpact::function::Graph;
 use gradpact::prelude::*;
 use gradpact_tests::toy::{Toy, tensor};
 
@@ -11,7 +11,7 @@ use crate::{grad, leaf, says};
 #[derive(Clone)]
 struct Step;
 
-impl<E: Engine> ForwardOnly<E> for Step {
+impl<E: Graph> ForwardOnly<E> for Step {
     type Inputs = Tensor<f32, f32, E>;
 
     fn forward(&self, x: Value<f32, E>) -> Result<Value<f16, E>> {

@@ -78,7 +78,7 @@ struct Round<T: Element, const N: usize>(PhantomData<T>)
 where
     T: ::core::marker::Copy;
 
-impl<T: Float, const N: usize, E: Engine> ::gradpact::ForwardOnly<E> for Round<T, N> {
+impl<T: Float, const N: usize, E: ::gradpact::Graph> ::gradpact::ForwardOnly<E> for Round<T, N> {
     type Inputs = (Tensor<T, T, E>, ::core::option::Option<Tensor<f32, f32, E>>);
 
     fn forward(

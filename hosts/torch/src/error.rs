@@ -1,0 +1,22 @@
+//! Errors of libtorch among those of gradpact.
+
+use gradpact::Error;
+
+/// An exception of libtorch, with its text. It is at the root of a [`gradpact::Error`]: `error.downcast_ref::<TorchError>()`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("libtorch: {message}")]
+pub struct TorchError {
+    /// What libtorch says, without its backtrace.
+    pub message: String,
+}
+
+impl From<TorchError> for Error {
+    fn from(error: TorchError) -> Self {
+        Self::custom(error)
+    }
+}
+
+/// The error of a call that `problem` makes impossible.
+pub(crate) fn argument(operation: &'static str, problem: impl Into<String>) -> Error {
+    Error::Argument { operation, problem: problem.into() }
+}

@@ -1,0 +1,44 @@
+//! Typed tensors of the host: a `tch::Tensor` whose dtypes its type tells.
+
+#[cfg(doc)]
+use gradpact::Error;
+use gradpact::{DynTensor, Element, GradType, Result, Tensor};
+
+use crate::array::{Array, Torch};
+
+/// From tensors of tch to typed ones and back.
+///
+/// The other direction mostly needs no call: a typed tensor dereferences to its [`tch::Tensor`], so all of tch's methods can be
+/// called on it.
+pub trait FromTch: Sized {
+    /// Gives a tensor of tch its type.
+    ///
+    /// # Errors
+    /// [`Error::TypedView`] if its dtype is another, or it requires a gradient in another dtype than the type says;
+    /// [`Error::Argument`] if it is undefined, sparse, or of a dtype that gradpact does not have.
+    fn from_tch(tensor: tch::Tensor) -> Result<Self>;
+
+    /// The tensor of tch.
+    fn into_tch(self) -> tch::Tensor;
+}
+
+impl<D: Element, G: GradType> FromTch for Tensor<D, G, Torch> {
+    fn from_tch(tensor: tch::Tensor) -> Result<Self> {
+        Self::from_dyn(DynTensor::from_array(Array::new("from_tch", tensor)?))
+    }
+
+    fn into_tch(self) -> tch::Tensor {
+        self.into_dyn().into_array().into_tensor()
+    }
+}
+
+/// The same for tensors whose dtypes are known at run time.
+impl FromTch for DynTensor<Torch> {
+    fn from_tch(tensor: tch::Tensor) -> Result<Self> {
+        Array::new("from_tch", tensor).map(Self::from_array)
+    }
+
+    fn into_tch(self) -> tch::Tensor {
+        self.into_array().into_tensor()
+    }
+}
