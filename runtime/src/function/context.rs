@@ -96,6 +96,7 @@ impl<E: Engine> Context<E> {
     }
 
     /// Notes a mistake for `apply`, which reports the first one even if the forward ignores it, and returns it.
+    #[cold]
     fn mistake(&mut self, error: impl Fn() -> Error) -> Result<()> {
         self.declarations.mistake.get_or_insert_with(|| Box::new(error()));
         Err(error())
@@ -132,11 +133,11 @@ impl<E: Engine> Context<E> {
             return self.mistake(|| Error::CalledTwice { function: function.to_owned(), call });
         }
         self.declarations.grad_dtypes = Some(List::from_slice(grad_dtypes, |_, &grad_dtype| grad_dtype));
-        let not_float = |&(_, dtype): &(usize, DType)| !dtype.is_float();
-        let declared = grad_dtypes.iter().enumerate().filter_map(|(i, grad)| Some((i, grad.dtype()?)));
-        if let Some((position, got)) = declared.clone().find(not_float) {
-            let place = || Box::new(Place::output(function, position));
-            return self.mistake(|| Error::DeclaredNotFloat { place: place(), got });
+        for (position, grad_dtype) in grad_dtypes.iter().enumerate() {
+            if let Some(got) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
+                let place = || Box::new(Place::output(function, position));
+                return self.mistake(|| Error::DeclaredNotFloat { place: place(), got });
+            }
         }
         Ok(())
     }
