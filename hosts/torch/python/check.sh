@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the module and runs all of its checks, some minutes in total: tests, parity with PyTorch, training in two processes.
+# Builds the module and runs all of its checks, a minute once it is built: clippy, tests, parity with PyTorch, training in two
+# processes.
 set -euo pipefail
 "$(dirname "${BASH_SOURCE[0]}")/build.sh" --lint
 . "$(dirname "${BASH_SOURCE[0]}")/python.sh"
@@ -7,7 +8,7 @@ export PYTHONPATH=$folder:$here/tests${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITE
 
 case $torch in
     2.13.*)
-        echo "check.sh: torch $torch has no ctx.set_output_grad_dtype to compare with; the Functions of Rust need none" >&2
+        echo "check.sh: torch $torch has no ctx.set_output_grad_dtype to compare with" >&2
         ;;
     *)
         "$python" -m unittest -v test_functions

@@ -11,7 +11,7 @@ use pyo3_tch::PyTensor;
 use crate::received::Received;
 use crate::tensor::{apply, apply_one, released};
 
-/// `x`, or `x·w` if there is a `w`. What a factor returns has the dtype that it received or a wider one.
+/// `x` and perhaps `w`. Their gradients are left in whatever dtype comes of multiplying what was received.
 type Factors<D> = (Tensor<D, AnyGrad>, Option<Tensor<D, AnyGrad>>);
 
 fn scale_forward<D: Float>(ctx: &mut Context, (x, w): (Value<D>, Option<Value<D>>)) -> Result<Value<D>> {
@@ -210,7 +210,8 @@ impl Op<Torch> for Fails {
     }
 }
 
-/// Doubles a float16 tensor and fails on the way: `phase` is "forward" or "backward", `how` is "error" or "panic", or "shape" of a backward.
+/// Doubles a float16 tensor and fails on the way: `phase` is "forward" or "backward", `how` is "error" or "panic", or "shape" for a
+/// backward.
 #[pyfunction]
 pub(crate) fn fail(py: Python<'_>, x: PyTensor, phase: &str, how: &str) -> PyResult<PyTensor> {
     let how = match (phase, how) {
