@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -70,6 +71,11 @@ struct RustError : std::runtime_error {
     callbacks->drop_payload(raw);
     throw;
   }
+  // An exception of somebody else (of Python, say) that only passed through Rust goes on as what it is.
+  if (const void* exception = callbacks->payload_exception(raw)) {
+    std::exception_ptr original = *static_cast<const std::exception_ptr*>(exception);
+    std::rethrow_exception(original);
+  }
   std::string text;
   callbacks->payload_message(raw, &text);
   throw RustError(text, std::move(payload));
@@ -77,6 +83,12 @@ struct RustError : std::runtime_error {
 
 GpStatus failed(const char* message) noexcept {
   return {GP_EXCEPTION, strdup(message), nullptr};
+}
+
+// Keeps the exception that is being handled, with its text.
+GpStatus failed_by_another(const char* message) noexcept {
+  const char* text = *message ? message : "an exception without a text";
+  return {GP_EXCEPTION, strdup(text), new (std::nothrow) std::exception_ptr(std::current_exception())};
 }
 
 // Runs `body`; whatever it throws becomes a status.
@@ -91,9 +103,9 @@ GpStatus guarded(Body&& body) noexcept {
   } catch (const c10::Error& error) {
     return failed(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return failed(error.what());
+    return failed_by_another(error.what());
   } catch (...) {
-    return failed("an exception that is no std::exception");
+    return failed_by_another("an exception that is no std::exception");
   }
 }
 
@@ -352,6 +364,9 @@ void gp_text_set(std::string* text, const char* data, size_t length) noexcept {
 }
 void gp_free(void* memory) noexcept {
   free(memory);
+}
+void gp_exception_free(void* exception) noexcept {
+  delete static_cast<std::exception_ptr*>(exception);
 }
 
 // ---- tensors ---------------------------------------------------------------------------------------------------------

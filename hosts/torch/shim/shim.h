@@ -16,11 +16,12 @@ extern "C" {
 struct GpStatus {
   int32_t code;    // one of the codes below
   char* message;   // malloc'd text of an exception of libtorch, or null; freed by gp_free
-  void* payload;   // what a callback returned, or null; owned by the receiver
+  void* payload;   // GP_PAYLOAD: what a callback returned. GP_EXCEPTION: a std::exception_ptr, freed by gp_exception_free, or
+                   // null. Owned by the receiver
 };
 enum : int32_t {
   GP_OK = 0,
-  GP_EXCEPTION = 1,  // message
+  GP_EXCEPTION = 1,  // message; payload, if the exception is none of libtorch's own
   GP_PAYLOAD = 2,    // payload
   GP_FREED = 3,      // the saved tensors of this node were freed by an earlier backward
 };
@@ -37,6 +38,8 @@ struct GpCallbacks {
   void (*drop_state)(void* state);
   void (*drop_payload)(void* payload);
   void (*payload_message)(const void* payload, std::string* text);
+  // The std::exception_ptr that the payload came from, or null.
+  const void* (*payload_exception)(const void* payload);
 };
 
 // The contract of one output.

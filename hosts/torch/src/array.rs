@@ -75,7 +75,7 @@ pub(crate) fn shape_of(tensor: &tch::Tensor) -> Shape {
 
 /// What tch reports, as an error of gradpact.
 pub(crate) fn from_tch(error: &tch::TchError) -> Error {
-    TorchError { message: error.to_string() }.into()
+    TorchError::new(error.to_string()).into()
 }
 
 impl Deref for Array {

@@ -2,12 +2,22 @@
 
 use gradpact::Error;
 
+use crate::ffi::Exception;
+
 /// An exception of libtorch, with its text. It is at the root of a [`gradpact::Error`]: `error.downcast_ref::<TorchError>()`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("libtorch: {message}")]
 pub struct TorchError {
     /// What libtorch says, without its backtrace.
     pub message: String,
+    /// An exception that is none of libtorch's own, such as one of Python: from a backward it goes on as what it is.
+    pub(crate) exception: Option<Exception>,
+}
+
+impl TorchError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), exception: None }
+    }
 }
 
 impl From<TorchError> for Error {

@@ -9,6 +9,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use gradpact::contract::GradContract;
 use gradpact::{Error, GradDType, Policy, Result};
@@ -79,9 +80,11 @@ struct Callbacks {
     drop_state: unsafe extern "C" fn(*mut c_void),
     drop_payload: unsafe extern "C" fn(*mut c_void),
     payload_message: unsafe extern "C" fn(*const c_void, *mut CxxString),
+    payload_exception: unsafe extern "C" fn(*const c_void) -> *const c_void,
 }
 
-static CALLBACKS: Callbacks = Callbacks { backward, drop_state, drop_payload, payload_message };
+static CALLBACKS: Callbacks =
+    Callbacks { backward, drop_state, drop_payload, payload_message, payload_exception };
 
 #[repr(C)]
 struct RawOutput {
@@ -98,6 +101,7 @@ unsafe extern "C" {
     fn gp_list_push(list: *mut RawList, tensor: *const C_tensor) -> Status;
     fn gp_text_set(text: *mut CxxString, data: *const u8, length: usize);
     fn gp_free(memory: *mut c_void);
+    fn gp_exception_free(exception: *mut c_void);
     fn gp_requires_grad(
         tensors: *const *const C_tensor,
         count: usize,
@@ -165,7 +169,7 @@ unsafe extern "C" {
 /// What travels through libtorch's engine when a backward fails.
 enum Payload {
     Error(Error),
-    Panic(Box<dyn Any + Send>),
+    Panic { function: &'static str, panic: Box<dyn Any + Send> },
 }
 
 impl Payload {
@@ -173,6 +177,42 @@ impl Payload {
         Box::into_raw(Box::new(self)).cast()
     }
 }
+
+/// An exception of C++, kept so that it can be thrown again.
+#[derive(Clone, Debug)]
+pub(crate) struct Exception(Arc<RawException>);
+
+#[derive(Debug)]
+struct RawException(*mut c_void);
+
+// SAFETY: a `std::exception_ptr` is a counted reference whose count is atomic, made to be passed between threads; nobody writes to
+// this one, and C++ copies it to throw.
+unsafe impl Send for RawException {}
+// SAFETY: as above.
+unsafe impl Sync for RawException {}
+
+impl Exception {
+    /// Takes what a status of the shim carries for an exception; `None` for null.
+    fn take(raw: *mut c_void) -> Option<Self> {
+        (!raw.is_null()).then(|| Self(Arc::new(RawException(raw))))
+    }
+}
+
+impl Drop for RawException {
+    fn drop(&mut self) {
+        // SAFETY: made by the shim, which gave it away once; freed once.
+        unsafe { gp_exception_free(self.0) }
+    }
+}
+
+/// The same exception, not one that says the same.
+impl PartialEq for Exception {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Exception {}
 
 /// A status as a result; a panic that it carries goes on here.
 fn check(status: Status) -> Result<()> {
@@ -182,12 +222,12 @@ fn check(status: Status) -> Result<()> {
             // SAFETY: a payload is what `Payload::into_raw` made, and the shim gives it away once.
             match *unsafe { Box::from_raw(status.payload.cast::<Payload>()) } {
                 Payload::Error(error) => Err(error),
-                Payload::Panic(panic) => resume_unwind(panic),
+                Payload::Panic { panic, .. } => resume_unwind(panic),
             }
         }
         _ => {
             let message = take_text(status.message).unwrap_or_else(|| "out of memory".to_owned());
-            Err(TorchError { message }.into())
+            Err(TorchError { message, exception: Exception::take(status.payload) }.into())
         }
     }
 }
@@ -220,7 +260,7 @@ impl List {
         // SAFETY: allocates, or returns null.
         let list = unsafe { gp_list_new() };
         if list.is_null() {
-            return Err(TorchError { message: "out of memory".to_owned() }.into());
+            return Err(TorchError::new("out of memory").into());
         }
         Ok(Self(list))
     }
@@ -456,9 +496,11 @@ unsafe extern "C" fn backward(
     count: usize,
     returned: *mut RawList,
 ) -> *mut c_void {
+    let mut function = "";
     let run = || {
         // SAFETY: the shim hands over what `record` gave it, alive as long as the node.
         let recorded = unsafe { &*state.cast::<Recorded>() };
+        function = recorded.name();
         let received = (0..count).map(|position| {
             // SAFETY: there are `count` pointers to tensors that outlive this call.
             let borrowed = unsafe { borrowed(*grads.add(position)) };
@@ -474,7 +516,7 @@ unsafe extern "C" fn backward(
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => ptr::null_mut(),
         Ok(Err(error)) => Payload::Error(error).into_raw(),
-        Err(panic) => Payload::Panic(panic).into_raw(),
+        Err(panic) => Payload::Panic { function, panic }.into_raw(),
     }
 }
 
@@ -519,10 +561,10 @@ unsafe extern "C" fn payload_message(payload: *const c_void, text: *mut CxxStrin
     // SAFETY: as the caller promises.
     let describe = || match unsafe { &*payload.cast::<Payload>() } {
         Payload::Error(error) => error.to_string(),
-        Payload::Panic(panic) => {
+        Payload::Panic { function, panic } => {
             let text = panic.downcast_ref::<&str>().copied();
             let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            format!("a backward panicked: {}", text.unwrap_or("(a payload that is not text)"))
+            format!("backward of `{function}` panicked: {}", text.unwrap_or("(a payload that is not text)"))
         }
     };
     let message = catch_unwind(AssertUnwindSafe(describe)).unwrap_or_else(|panic| {
@@ -531,6 +573,15 @@ unsafe extern "C" fn payload_message(payload: *const c_void, text: *mut CxxStrin
     });
     // SAFETY: `text` is alive during the call, and the bytes are.
     unsafe { gp_text_set(text, message.as_ptr(), message.len()) }
+}
+
+/// # Safety
+/// `payload` is what `backward` returned; the result is valid as long as it is.
+unsafe extern "C" fn payload_exception(payload: *const c_void) -> *const c_void {
+    // SAFETY: as the caller promises.
+    let Payload::Error(error) = (unsafe { &*payload.cast::<Payload>() }) else { return ptr::null() };
+    let exception = error.downcast_ref::<TorchError>().and_then(|error| error.exception.as_ref());
+    exception.map_or(ptr::null(), |exception| exception.0.0)
 }
 
 // ---- differentiation ------------------------------------------------------------------------------------------------

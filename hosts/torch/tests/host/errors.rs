@@ -97,7 +97,7 @@ fn tchs_own_backward_reports_the_text_of_an_error_or_a_panic() {
     let error = failing(Fails::BackwardError).1.f_backward().unwrap_err();
     assert!(error.to_string().contains("backward of `Fails`: my error 7"), "{error}");
     let error = failing(Fails::TchPanic).1.f_backward().unwrap_err();
-    assert!(error.to_string().contains("a backward panicked"), "{error}");
+    assert!(error.to_string().contains("backward of `Fails` panicked"), "{error}");
 }
 
 #[test]
