@@ -23,6 +23,7 @@ mod list;
     )
 )]
 mod observe;
+pub mod ops;
 #[cfg(feature = "cpu")]
 pub mod optim;
 pub mod prelude;
@@ -48,6 +49,7 @@ pub use error::{Error, Result};
 pub use function::{Context, Function, Graph, Inputs, apply, apply_optional, host};
 pub use gradpact_macros::autograd_function;
 pub use list::List;
+pub use ops::Ops;
 pub use shape::Shape;
 pub use typed::{
     AnyGrad, Apply, CastOver, Contract, FitsIn, Float, ForwardOnly, GradType, Join, NoGrad, Op, Over, Tensor,

@@ -74,21 +74,6 @@ impl<T> List<T> {
         }
     }
 
-    /// What `map` makes of each item and its position.
-    #[inline]
-    pub(crate) fn map<U>(self, mut map: impl FnMut(usize, T) -> U) -> List<U> {
-        List(match self.0 {
-            Items::One(item) => Items::One(map(0, item)),
-            Items::Two([first, second]) => {
-                let first = map(0, first);
-                Items::Two([first, map(1, second)])
-            }
-            Items::Many(items) => Items::Many(
-                items.into_iter().enumerate().map(|(position, item)| map(position, item)).collect(),
-            ),
-        })
-    }
-
     /// What `map` makes of each item and its position, up to the first error.
     #[inline]
     pub(crate) fn try_map<U, E>(self, mut map: impl FnMut(usize, T) -> Result<U, E>) -> Result<List<U>, E> {
@@ -260,10 +245,6 @@ mod tests {
             for list in [collected, pushed, from_vec] {
                 assert_eq!(list[..], expected[..]);
                 assert_eq!(list.clone().into_iter().collect::<Vec<_>>(), expected);
-                assert_eq!(
-                    list.clone().map(|position, item| position + item)[..],
-                    expected.iter().map(|i| 2 * i).collect::<Vec<_>>()[..]
-                );
                 let until_three = list.clone().try_map(|_, item| if item < 3 { Ok(item) } else { Err(item) });
                 assert_eq!(until_three.map(|list| list.len()), if length > 3 { Err(3) } else { Ok(length) });
                 assert_eq!(List::from_slice(&list, |_, &item| item)[..], expected[..]);

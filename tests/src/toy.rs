@@ -8,6 +8,7 @@ use std::sync::Arc;
 use gradpact::dtype::round_to;
 use gradpact::engine::{Array, Engine};
 use gradpact::function::Graph;
+use gradpact::ops::{BinaryOp, CmpOp, Ops, ReduceOp, ScalarOp, UnaryOp};
 use gradpact::{
     Context, DType, DynTensor, Error, Function, Gradients, Inputs, Outputs, Result, Shape, apply,
 };
@@ -155,4 +156,68 @@ impl Function<Toy> for Add {
 /// If the shapes differ.
 pub fn add(a: &ToyTensor, b: &ToyTensor) -> Result<ToyTensor> {
     apply(Add, &[a, b]).map(|outputs| outputs[0].clone())
+}
+
+/// What the toy engine does not have.
+fn absent(operation: impl core::fmt::Debug) -> Result<ToyTensor> {
+    Err(Error::custom(format!("`{operation:?}`: the toy engine does not have it")))
+}
+
+/// Sum and product.
+impl Ops for Toy {
+    fn binary(op: BinaryOp, lhs: &ToyTensor, rhs: &ToyTensor) -> Result<ToyTensor> {
+        match op {
+            BinaryOp::Add => add(lhs, rhs),
+            BinaryOp::Mul => mul(lhs, rhs),
+            _ => absent(op),
+        }
+    }
+
+    fn unary(op: UnaryOp, _: &ToyTensor) -> Result<ToyTensor> {
+        absent(op)
+    }
+
+    fn scalar(op: ScalarOp, _: &ToyTensor, _: f64) -> Result<ToyTensor> {
+        absent(op)
+    }
+
+    fn clamp(_: &ToyTensor, _: Option<f64>, _: Option<f64>) -> Result<ToyTensor> {
+        absent("clamp")
+    }
+
+    fn compare(op: CmpOp, _: &ToyTensor, _: &ToyTensor) -> Result<ToyTensor> {
+        absent(op)
+    }
+
+    fn where_cond(_: &ToyTensor, _: &ToyTensor, _: &ToyTensor) -> Result<ToyTensor> {
+        absent("where_cond")
+    }
+
+    fn reduce(op: ReduceOp, _: &ToyTensor, _: Option<&[isize]>, _: bool) -> Result<ToyTensor> {
+        absent(op)
+    }
+
+    fn softmax(_: &ToyTensor, _: isize) -> Result<ToyTensor> {
+        absent("softmax")
+    }
+
+    fn log_softmax(_: &ToyTensor, _: isize) -> Result<ToyTensor> {
+        absent("log_softmax")
+    }
+
+    fn matmul(_: &ToyTensor, _: &ToyTensor) -> Result<ToyTensor> {
+        absent("matmul")
+    }
+
+    fn transpose(_: &ToyTensor, _: isize, _: isize) -> Result<ToyTensor> {
+        absent("transpose")
+    }
+
+    fn reshape(_: &ToyTensor, _: &Shape) -> Result<ToyTensor> {
+        absent("reshape")
+    }
+
+    fn broadcast_to(_: &ToyTensor, _: &Shape) -> Result<ToyTensor> {
+        absent("broadcast_to")
+    }
 }

@@ -24,7 +24,7 @@ pub struct AccumulateGrad<E: Engine> {
 impl<E: Engine> AccumulateGrad<E> {
     pub(super) fn record(array: &E::Array, contract: GradContract) -> Result<NodeRef<E>> {
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
-        Node::record(Self { array: array.clone(), grad: GradCell::new() }, List::new(), metadata.into())
+        Node::record(Self { array: array.clone(), grad: GradCell::new() }, List::new(), metadata.alone())
     }
 
     /// The sink of a leaf that takes the place of the one at `before`, whose contract and hooks it keeps.
@@ -32,7 +32,7 @@ impl<E: Engine> AccumulateGrad<E> {
         let contract = before.inputs()[0].contract();
         let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
         let step = Self { array: array.clone(), grad: GradCell::new() };
-        Node::with_hooks(step, List::new(), metadata.into(), before.shared_hooks())
+        Node::with_hooks(step, List::new(), metadata.alone(), before.shared_hooks())
     }
 
     /// The gradient so far.

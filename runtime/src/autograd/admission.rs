@@ -35,7 +35,7 @@ impl<E: Engine> Sender<'_, E> {
     }
 }
 
-/// Admits `grad` to `edge`: checked, and converted to the gradient dtype of the tensor at its end.
+/// Admits `grad` to `edge`: it is checked, and converted to the gradient dtype of the tensor at its end.
 ///
 /// Under the strict policy of a backward call only a dtype that somebody declared is converted to. `call` is the number of a
 /// call that is observed.
@@ -43,9 +43,9 @@ pub(super) fn admit_gradient<E: Engine>(
     policy: Policy,
     sender: Sender<'_, E>,
     edge: &Edge<E>,
-    grad: DynTensor<E>,
+    grad: &mut DynTensor<E>,
     call: Option<u64>,
-) -> Result<DynTensor<E>> {
+) -> Result<()> {
     let metadata = edge.metadata();
     let mut contract = metadata.contract();
     if contract.source != Source::Declared {
@@ -53,13 +53,17 @@ pub(super) fn admit_gradient<E: Engine>(
     }
     let decision = admit(metadata.shape(), contract, grad.shape(), grad.dtype());
     if observe::is_told(call) {
-        return admit_observed(call, sender, edge, contract, decision, &grad);
+        *grad = admit_observed(call, sender, edge, contract, decision, grad)?;
+        return Ok(());
     }
     match decision {
-        Ok(Admission::AsIs) => Ok(grad),
-        Ok(Admission::Convert(dtype)) => grad.cast(dtype),
-        Err(refusal) => Err(refused(sender, metadata, edge.node().describe(edge.input_nr), &grad, refusal)),
+        Ok(Admission::AsIs) => {}
+        Ok(Admission::Convert(dtype)) => *grad = grad.cast(dtype)?,
+        Err(refusal) => {
+            return Err(refused(sender, metadata, edge.node().describe(edge.input_nr), grad, refusal));
+        }
     }
+    Ok(())
 }
 
 /// What [`admit_gradient`] does, told to whoever observes.

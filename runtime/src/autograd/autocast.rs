@@ -6,7 +6,9 @@
 use core::cell::Cell;
 
 use super::scoped::Restore;
+use super::tensor::DynTensor;
 use crate::dtype::DType;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 
 thread_local! {
@@ -55,4 +57,12 @@ pub fn autocast<R>(dtype: impl Into<Option<DType>>, body: impl FnOnce() -> R) ->
     }
     let _region = enter_region(dtype);
     Ok(body())
+}
+
+impl<E: Engine> DynTensor<E> {
+    /// Converted to the compute dtype of a region, if it is of a kind that such regions convert.
+    pub(crate) fn autocast_to(&self, dtype: DType) -> Result<Self> {
+        let eligible = self.dtype().is_float() && self.dtype() != DType::F64;
+        if eligible { self.cast(dtype) } else { Ok(self.clone()) }
+    }
 }

@@ -5,6 +5,8 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use super::grad_mode::{self, GradMode};
 use super::node::NodeRef;
@@ -27,13 +29,8 @@ pub enum Origin<E: Engine> {
 /// Where the graph behind an untracked tensor ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// At a non-differentiable output of this Function.
-    Function {
-        /// The Function's name.
-        function: &'static str,
-        /// Which output.
-        position: usize,
-    },
+    /// At a non-differentiable output of a Function.
+    Output(&'static OutputName),
     /// At a call of `detach`.
     Detached,
     /// In a `no_grad` region, or in a backward that is not recorded.
@@ -43,19 +40,56 @@ pub enum Cut {
     InForward(u64),
 }
 
+/// An output, by the name of its Function and its position.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OutputName {
+    /// The Function's name.
+    pub function: &'static str,
+    /// Which output.
+    pub position: usize,
+}
+
+/// Every name that a cut was made of, kept for good: there are as many as there are such outputs in the program's text, and a
+/// cut is small because of it.
+static OUTPUT_NAMES: Mutex<BTreeSet<&'static OutputName>> = Mutex::new(BTreeSet::new());
+
 impl Cut {
+    /// The cut of a non-differentiable output.
+    pub(crate) fn at_output(function: &'static str, position: usize) -> Self {
+        let name = OutputName { function, position };
+        let mut names = OUTPUT_NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::Output(match names.get(&name) {
+            Some(kept) => kept,
+            None => {
+                let kept: &'static OutputName = Box::leak(Box::new(name));
+                names.insert(kept);
+                kept
+            }
+        })
+    }
+
     /// The cut of a tensor made inside a forward.
     pub(super) fn in_forward() -> Self {
-        // One counter for all threads: a value may be made in one forward and saved in another, elsewhere.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self::InForward(NEXT.fetch_add(1, Ordering::Relaxed))
+        // One counter for all threads: a value may be made in one forward and saved in another, elsewhere. A thread takes
+        // numbers from it a block at a time.
+        const BLOCK: u64 = 1 << 16;
+        static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
+        thread_local! {
+            static NEXT: Cell<u64> = const { Cell::new(0) };
+        }
+        let next = match NEXT.get() {
+            next if next % BLOCK == 0 => NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) * BLOCK,
+            next => next,
+        };
+        NEXT.set(next + 1);
+        Self::InForward(next)
     }
 }
 
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Function { function, position } => {
+            Self::Output(OutputName { function, position }) => {
                 write!(f, "output {position} of `{function}` is not differentiable")
             }
             Self::Detached => f.write_str("`detach` was called"),
@@ -111,12 +145,20 @@ pub struct Edge<E: Engine> {
     node: Option<NodeRef<E>>,
     /// Which of the node's inputs.
     pub input_nr: u32,
+    // Its other values tell the other kinds of `Origin`, which is no larger than an edge because of it.
+    niche: Niche,
+}
+
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Niche {
+    Edge = 1,
 }
 
 impl<E: Engine> Edge<E> {
     /// An edge to input `input_nr` of `node`.
     pub(crate) fn new(node: NodeRef<E>, input_nr: u32) -> Self {
-        Self { node: Some(node), input_nr }
+        Self { node: Some(node), input_nr, niche: Niche::Edge }
     }
 
     /// The node that the gradient goes to.
@@ -136,7 +178,7 @@ impl<E: Engine> Edge<E> {
 
 impl<E: Engine> Clone for Edge<E> {
     fn clone(&self) -> Self {
-        Self { node: self.node.clone(), input_nr: self.input_nr }
+        Self { node: self.node.clone(), input_nr: self.input_nr, niche: self.niche }
     }
 }
 
@@ -211,5 +253,24 @@ impl<E: Engine> Drop for Edge<E> {
         if NodeRef::strong_count(&node) == 1 {
             drop_in_turn(node);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Cpu;
+
+    #[test]
+    fn an_origin_is_no_larger_than_an_edge() {
+        assert_eq!(size_of::<Origin<Cpu>>(), size_of::<Edge<Cpu>>());
+    }
+
+    #[test]
+    fn cuts_at_the_same_output_are_equal_and_say_which_it_is() {
+        let cut = Cut::at_output("TopK", 1);
+        assert_eq!(cut, Cut::at_output("TopK", 1));
+        assert_ne!(cut, Cut::at_output("TopK", 0));
+        assert_eq!(cut.to_string(), "output 1 of `TopK` is not differentiable");
     }
 }

@@ -2,15 +2,16 @@
 
 use core::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use smallvec::SmallVec;
 
 use super::admission::{Sender, admit_gradient};
 use super::edge::{Edge, Origin};
+use super::input_buffer::Sum;
 use super::node::{BackwardCall, NodeRef};
 use super::tensor::{DynTensor, Gradients};
-use super::waiting::{Pending, Waiting};
+use super::waiting::{Pending, Sums, Waiting};
 use crate::contract::Policy;
 use crate::engine::Engine;
 use crate::error::{Error, Phase, Place, Result};
@@ -77,6 +78,8 @@ pub(super) struct GraphTask<'g, E: Engine> {
     captured: Vec<Option<DynTensor<E>>>,
     /// Inputs of nodes whose gradient was wanted for a target, while backward returned `None`.
     withheld: Vec<(&'g NodeRef<E>, usize)>,
+    /// The node whose backward runs, if that is the user's code.
+    running: Option<&'g NodeRef<E>>,
 }
 
 /// What a call that was asked for certain gradients has found.
@@ -98,6 +101,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             needed: None,
             captured: Vec::new(),
             withheld: Vec::new(),
+            running: None,
         }
     }
 
@@ -107,8 +111,8 @@ impl<'g, E: Engine> GraphTask<'g, E> {
     }
 
     /// Admits a seed to a root.
-    pub(super) fn seed(&mut self, root: &'g Edge<E>, seed: DynTensor<E>) -> Result<()> {
-        let seed = admit_gradient(self.policy, Sender::Seed, root, seed, self.observed)?;
+    pub(super) fn seed(&mut self, root: &'g Edge<E>, mut seed: DynTensor<E>) -> Result<()> {
+        admit_gradient(self.policy, Sender::Seed, root, &mut seed, self.observed)?;
         if self.wants(root) { self.send(root, seed) } else { Ok(()) }
     }
 
@@ -131,13 +135,19 @@ impl<'g, E: Engine> GraphTask<'g, E> {
 
     /// Runs the nodes, highest first, until no gradient waits. Returns what was captured.
     pub(super) fn run(mut self) -> Result<Answers<'g, E>> {
+        // Caught once for all nodes: to catch at each costs as much as all else that is done for it.
+        match catch_unwind(AssertUnwindSafe(|| self.run_nodes())) {
+            Ok(result) => result.map(|()| Answers { grads: self.captured, withheld: self.withheld }),
+            Err(payload) => match self.running {
+                Some(node) => Err(panicked(node.name(), Phase::Backward, payload)),
+                None => resume_unwind(payload),
+            },
+        }
+    }
+
+    fn run_nodes(&mut self) -> Result<()> {
         while let Some(Pending { node, sums }) = self.waiting.pop() {
-            let mut grads = sums.try_map(|position, sum| {
-                let _scene = self.observed.and_then(|call| {
-                    observe::enter(|| Scene::Sum { node: node.info(), position: position as u32, call })
-                });
-                sum.deliver(node.inputs()[position].contract().grad_dtype)
-            })?;
+            let mut grads = self.deliver(node, sums)?;
             if let Some(hooks) = node.existing_hooks() {
                 guarded(node.name(), || hooks.run_tensor_hooks(node, &mut grads))?;
             }
@@ -151,7 +161,21 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             }
             self.step(node, grads)?;
         }
-        Ok(Answers { grads: self.captured, withheld: self.withheld })
+        Ok(())
+    }
+
+    /// What has arrived at each input of a node.
+    fn deliver(&self, node: &NodeRef<E>, mut sums: Sums<E>) -> Result<Gradients<E>> {
+        let deliver = |position: usize, sum: Sum<E>| {
+            let _scene = self.observed.and_then(|call| {
+                observe::enter(|| Scene::Sum { node: node.info(), position: position as u32, call })
+            });
+            sum.deliver(node.inputs()[position].contract().grad_dtype)
+        };
+        match sums.as_mut_slice() {
+            [sum] => deliver(0, core::mem::take(sum)).map(Gradients::from),
+            _ => sums.into_iter().enumerate().map(|(position, sum)| deliver(position, sum)).collect(),
+        }
     }
 
     /// NOTE [Undefined gradients]: a backward may return `None` for an input. What computed that input is visited all the
@@ -174,49 +198,68 @@ impl<'g, E: Engine> GraphTask<'g, E> {
             materialize(node, &mut grads)?;
         }
         let grad_outputs = hooks.filter(|hooks| hooks.has_after()).map(|_| grads.clone());
-        let (retain_graph, policy, needed) = (self.retain_graph, self.policy, self.needed.as_ref());
-        let call = BackwardCall { node, retain_graph, policy, needed };
-        let scene = self.observed.and_then(|call| {
-            observe::enter(|| Scene::Function {
-                function: node.name().to_owned(),
-                is_built_in: !node.step().is_user_code(),
-                phase: Phase::Backward,
-                backward: Some((node.info(), call)),
-            })
-        });
-        let returned = run_step(node, &call, grads)?;
-        drop(scene);
-        let mut admitted = self.admit(node, checked_count(node, returned)?)?;
+        let mut grads = self.run_step(node, grads)?;
+        check_count(node, &mut grads)?;
+        self.admit(node, &mut grads)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
-            guarded(node.name(), || hooks.run_after(node, &mut admitted, &grad_outputs))?;
+            guarded(node.name(), || hooks.run_after(node, &mut grads, &grad_outputs))?;
         }
-        for (position, (grad, origin)) in admitted.into_iter().zip(node.next_edges()).enumerate() {
-            match (grad, origin) {
-                (Some(grad), Origin::Edge(edge)) => self.send(edge, grad)?,
-                (None, Origin::Edge(edge)) => {
+        for (position, (grad, origin)) in grads.iter_mut().zip(node.next_edges()).enumerate() {
+            let Origin::Edge(edge) = origin else { continue };
+            match grad.take() {
+                Some(grad) => self.send(edge, grad)?,
+                None => {
                     if arrived && self.needed.as_ref().is_some_and(|needed| needed.wants(edge)) {
                         self.withheld.push((node, position));
                     }
                     self.send_undefined(edge);
                 }
-                _ => {}
             }
         }
         Ok(())
     }
 
+    /// Runs the step of a node; of user code errors say where they come from.
+    fn run_step(&mut self, node: &'g NodeRef<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
+        let (retain_graph, policy, needed) = (self.retain_graph, self.policy, self.needed.as_ref());
+        let call = BackwardCall { node, retain_graph, policy, needed };
+        let is_user_code = node.step().is_user_code();
+        let _scene = self.observed.and_then(|call| {
+            observe::enter(|| Scene::Function {
+                function: node.name().to_owned(),
+                is_built_in: !is_user_code,
+                phase: Phase::Backward,
+                backward: Some((node.info(), call)),
+            })
+        });
+        if !is_user_code {
+            return node.step().backward(&call, grads);
+        }
+        self.running = Some(node);
+        let mut returned = node.step().backward(&call, grads);
+        self.running = None;
+        if returned.is_err() {
+            returned = returned.map_err(|error| error.inside(node.name(), Phase::Backward));
+        }
+        returned
+    }
+
     /// Admits the gradients that a node's backward returned to its next edges; drops what nobody asked for.
-    fn admit(&self, node: &NodeRef<E>, returned: Gradients<E>) -> Result<Gradients<E>> {
-        returned.try_map(|position, grad| match (grad, &node.next_edges()[position]) {
-            (Some(grad), Origin::Edge(edge)) if self.wants(edge) => {
-                let sender = Sender::Node(node, position);
-                admit_gradient(self.policy, sender, edge, grad, self.observed).map(Some)
+    fn admit(&self, node: &NodeRef<E>, returned: &mut Gradients<E>) -> Result<()> {
+        for (position, (slot, origin)) in returned.iter_mut().zip(node.next_edges()).enumerate() {
+            let Some(grad) = slot else { continue };
+            match origin {
+                Origin::Edge(edge) if self.wants(edge) => {
+                    let sender = Sender::Node(node, position);
+                    admit_gradient(self.policy, sender, edge, grad, self.observed)?;
+                }
+                Origin::Absent => {
+                    return Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))));
+                }
+                _ => *slot = None,
             }
-            (Some(_), Origin::Absent) => {
-                Err(Error::GradientForAbsentInput(Box::new(Place::input(node.name(), position))))
-            }
-            _ => Ok(None),
-        })
+        }
+        Ok(())
     }
 }
 
@@ -228,21 +271,6 @@ fn materialize<E: Engine>(node: &NodeRef<E>, grads: &mut Gradients<E>) -> Result
         }
     }
     Ok(())
-}
-
-/// Runs the step of a node; of user code panics become errors, and errors say where they come from.
-fn run_step<E: Engine>(
-    node: &NodeRef<E>,
-    call: &BackwardCall<'_, E>,
-    grads: Gradients<E>,
-) -> Result<Gradients<E>> {
-    if !node.step().is_user_code() {
-        return node.step().backward(call, grads);
-    }
-    match catch_unwind(AssertUnwindSafe(|| node.step().backward(call, grads))) {
-        Ok(result) => result.map_err(|error| error.inside(node.name(), Phase::Backward)),
-        Err(payload) => Err(panicked(node.name(), Phase::Backward, payload)),
-    }
 }
 
 /// Runs hooks of the user's: their panics become errors.
@@ -266,15 +294,14 @@ pub(crate) fn panicked(function: &str, phase: Phase, payload: Box<dyn Any + Send
     Error::Panicked { function: function.to_owned(), phase, message }
 }
 
-/// One gradient for each input; `None`s past the last one are dropped, as in PyTorch.
-fn checked_count<E: Engine>(node: &NodeRef<E>, mut returned: Gradients<E>) -> Result<Gradients<E>> {
-    let expected = node.next_edges().len();
-    let got = returned.len();
+/// Sees to one gradient for each input; `None`s past the last one are dropped, as in PyTorch.
+fn check_count<E: Engine>(node: &NodeRef<E>, returned: &mut Gradients<E>) -> Result<()> {
+    let (expected, got) = (node.next_edges().len(), returned.len());
     while returned.len() > expected && returned.last().is_some_and(Option::is_none) {
         returned.pop();
     }
     if returned.len() == expected {
-        Ok(returned)
+        Ok(())
     } else {
         Err(Error::GradientCount { function: node.name().to_owned(), expected, got })
     }

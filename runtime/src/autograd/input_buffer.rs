@@ -31,6 +31,10 @@ impl<E: Engine> Default for Sum<E> {
 impl<E: Engine> Sum<E> {
     /// Adds a gradient that has been admitted under `grad_dtype`.
     pub(super) fn add(&mut self, grad: DynTensor<E>, grad_dtype: GradDType) -> Result<()> {
+        if let Self::Single(slot @ None) = self {
+            *slot = Some(grad);
+            return Ok(());
+        }
         *self = match (core::mem::take(self), grad_dtype) {
             (Self::Single(None), _) => Self::Single(Some(grad)),
             (Self::Single(Some(first)), GradDType::Any) => Self::Mixed(vec![first, grad]),

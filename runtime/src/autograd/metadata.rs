@@ -3,12 +3,17 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU16, Ordering};
 
+use smallvec::SmallVec;
+
 use super::tensor::DynTensor;
 use crate::contract::GradContract;
 use crate::dtype::DType;
 use crate::engine::{Array, Engine};
 use crate::error::Result;
 use crate::shape::Shape;
+
+/// What a node knows of each of its forward's outputs, which is nearly always one.
+pub type Metadata = SmallVec<[InputMetadata; 1]>;
 
 /// Shape, storage dtype and gradient contract of one output of a node's forward, that is of one gradient it receives.
 pub struct InputMetadata {
@@ -20,8 +25,15 @@ pub struct InputMetadata {
 
 impl InputMetadata {
     /// The metadata of an output with these values' shape and dtype.
+    #[inline]
     pub fn new(shape: Shape, dtype: DType, contract: GradContract) -> Self {
         Self { shape, dtype, contract: AtomicU16::new(contract.code()) }
+    }
+
+    /// What a node knows that has one output.
+    #[inline]
+    pub(crate) fn alone(self) -> Metadata {
+        SmallVec::from_buf([self])
     }
 
     /// The shape of the values, and so of the gradient.
@@ -35,6 +47,7 @@ impl InputMetadata {
     }
 
     /// What holds for the gradient.
+    #[inline]
     pub fn contract(&self) -> GradContract {
         GradContract::from_code(self.contract.load(Ordering::Relaxed))
     }

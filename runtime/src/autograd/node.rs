@@ -10,7 +10,7 @@ use super::creation_hook;
 use super::edge::{Edge, Origin, drop_in_turn};
 use super::hooks::NodeHooks;
 use super::label;
-use super::metadata::InputMetadata;
+use super::metadata::{InputMetadata, Metadata};
 use super::saved::SavedInfo;
 use super::tensor::Gradients;
 use crate::contract::Policy;
@@ -95,7 +95,7 @@ static NEXT_SEQUENCE_NR: AtomicU64 = AtomicU64::new(0);
 pub struct Node<E: Engine, S: ?Sized = dyn BackwardStep<E>> {
     sequence_nr: u64,
     next_edges: List<Origin<E>>,
-    inputs: List<InputMetadata>,
+    inputs: Metadata,
     // Made when the first hook is registered: a node without hooks pays one empty pointer.
     // Shared by the leaves that a parameter was before and after a step.
     hooks: OnceLock<Arc<NodeHooks<E>>>,
@@ -107,7 +107,8 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     ///
     /// # Errors
     /// Those of node creation hooks.
-    pub fn record(step: S, next_edges: List<Origin<E>>, inputs: List<InputMetadata>) -> Result<NodeRef<E>> {
+    #[inline]
+    pub fn record(step: S, next_edges: List<Origin<E>>, inputs: Metadata) -> Result<NodeRef<E>> {
         let node = Self::with_hooks(step, next_edges, inputs, OnceLock::new());
         label::attach(&node);
         creation_hook::announce(&node)?;
@@ -115,10 +116,11 @@ impl<E: Engine, S: BackwardStep<E>> Node<E, S> {
     }
 
     /// A node that has hooks from the start, and is shown to no creation hook: it takes the place of one that was.
+    #[inline]
     pub(super) fn with_hooks(
         step: S,
         next_edges: List<Origin<E>>,
-        inputs: List<InputMetadata>,
+        inputs: Metadata,
         hooks: OnceLock<Arc<NodeHooks<E>>>,
     ) -> NodeRef<E> {
         let sequence_nr = NEXT_SEQUENCE_NR.fetch_add(1, Ordering::Relaxed);

@@ -58,11 +58,11 @@ fn record_as<E: Engine>(
     let tracked = inputs.iter().filter_map(|input| input.origin().edge());
     let grad_dtypes: SmallVec<[_; 2]> = tracked.map(|edge| edge.metadata().contract().grad_dtype).collect();
     let Some(contract) = contract(&grad_dtypes) else {
-        return Ok(DynTensor::with_origin(array, Origin::Cut(Cut::Function { function: name, position: 0 })));
+        return Ok(DynTensor::with_origin(array, Origin::Cut(Cut::at_output(name, 0))));
     };
     let metadata = InputMetadata::new(array.shape().clone(), array.dtype(), contract);
     let next_edges = inputs.iter().map(|input| input.origin().clone()).collect();
-    let node = Node::record(PassThrough { name }, next_edges, metadata.into())?;
+    let node = Node::record(PassThrough { name }, next_edges, metadata.alone())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 
@@ -83,6 +83,8 @@ impl<E: Engine> DynTensor<E> {
     /// # Dtypes
     /// The gradient arrives in the wider of `dtype` and this tensor's gradient dtype, so a conversion to a wider
     /// dtype and back does not round it. A conversion to an integer has no gradient.
+    ///
+    /// The tensors of a host, which have no place in this crate's graph, are converted by the host, and recorded in its graph.
     ///
     /// # Gradient
     /// Passed on: `dx = G`, which the edge to `x` converts to the gradient dtype of `x`.
@@ -117,10 +119,7 @@ impl<E: Engine> DynTensor<E> {
         if !array.dtype().is_float() && self.requires_grad() && !in_forward {
             // Truncation is flat almost everywhere; a straight-through gradient must be declared by a Function. Inside the
             // forward of one this may be the output that it declares.
-            return Ok(Self::with_origin(
-                array,
-                Origin::Cut(Cut::Function { function: "Cast", position: 0 }),
-            ));
+            return Ok(Self::with_origin(array, Origin::Cut(Cut::at_output("Cast", 0))));
         }
         record("Cast", array, &[self])
     }
@@ -199,7 +198,7 @@ impl<E: Engine> BackwardStep<E> for DeadEnd {
 pub fn saved_intermediate<E: Engine>(node: &NodeRef<E>, array: E::Array) -> Result<DynTensor<E>> {
     let end = DeadEnd { name: "SavedIntermediate", function: node.name(), error: Error::SavedIntermediate };
     let next_edges = node.next_edges().iter().cloned().collect();
-    let node = Node::record(end, next_edges, undeclared::<E>(&array).into())?;
+    let node = Node::record(end, next_edges, undeclared::<E>(&array).alone())?;
     Ok(DynTensor::with_origin(array, Origin::Edge(Edge::new(node, 0))))
 }
 

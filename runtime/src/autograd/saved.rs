@@ -90,9 +90,7 @@ impl<E: Engine> SavedTensor<E> {
     /// What is kept.
     pub fn describe(&self) -> SavedInfo {
         match &self.0 {
-            Saved::Here(_, array) => {
-                SavedInfo { dtype: array.dtype(), shape: array.shape().clone(), packed: None }
-            }
+            Saved::Here(_, array) => SavedInfo::of_array(array),
             Saved::Packed(packed) => SavedInfo {
                 dtype: packed.dtype,
                 shape: packed.shape.clone(),
@@ -146,6 +144,17 @@ pub struct SavedInfo {
     pub shape: Shape,
     /// What hooks made of it, if there were any.
     pub packed: Option<String>,
+}
+
+impl SavedInfo {
+    /// What is kept of a tensor that is kept as it is.
+    pub(crate) fn of<E: Engine>(tensor: &DynTensor<E>) -> Self {
+        Self::of_array(tensor.array())
+    }
+
+    fn of_array(array: &impl Array) -> Self {
+        Self { dtype: array.dtype(), shape: array.shape().clone(), packed: None }
+    }
 }
 
 impl fmt::Display for SavedInfo {

@@ -70,9 +70,14 @@ pub(super) fn with_hooks<R>(hooks: Arc<dyn SavedHooks>, body: impl FnOnce() -> R
     within(&HOOKS, &COUNT, hooks, body)
 }
 
+/// Whether this thread is in a region of hooks, for tensors of whichever engine.
+pub(crate) fn are_active() -> bool {
+    COUNT.get() > 0 && !SUSPENDED.get()
+}
+
 /// The innermost hooks for tensors of this engine, if this thread is in a region of such.
 pub(super) fn current(tensor: &dyn AnyTensor) -> Option<Arc<dyn SavedHooks>> {
-    if COUNT.get() == 0 || SUSPENDED.get() {
+    if !are_active() {
         return None;
     }
     HOOKS.with_borrow(|list| list.iter().rev().find(|hooks| hooks.takes(tensor)).cloned())

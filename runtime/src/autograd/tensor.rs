@@ -45,6 +45,12 @@ impl<E: Engine> DynTensor<E> {
         Self { array, origin }
     }
 
+    /// Says where it comes from, once that is known.
+    #[inline]
+    pub(crate) fn set_origin(&mut self, origin: Origin<E>) {
+        self.origin = origin;
+    }
+
     /// The values.
     pub fn array(&self) -> &E::Array {
         &self.array

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use super::input_buffer::Sum;
 use super::node::NodeRef;
 use crate::engine::Engine;
-use crate::list::List;
+
+/// What has arrived at each input of a node, which has nearly always one.
+pub(super) type Sums<E> = SmallVec<[Sum<E>; 1]>;
 
 /// A node with the gradients that have arrived at it.
 pub(super) struct Pending<'g, E: Engine> {
     pub(super) node: &'g NodeRef<E>,
-    pub(super) sums: List<Sum<E>>,
+    pub(super) sums: Sums<E>,
 }
 
 /// Nodes by sequence number, so that the next is the highest. See NOTE [Sequence numbers].
@@ -26,6 +30,7 @@ impl<'g, E: Engine> Waiting<'g, E> {
     }
 
     /// What waits at a node, which is visited from now on even if no gradient comes.
+    #[inline]
     pub(super) fn at(&mut self, node: &'g NodeRef<E>) -> &mut Pending<'g, E> {
         let number = node.sequence_nr();
         let highest = self.highest.as_ref().map_or(0, |pending| pending.node.sequence_nr());
@@ -39,6 +44,7 @@ impl<'g, E: Engine> Waiting<'g, E> {
     }
 
     /// The next node.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Pending<'g, E>> {
         let next = self.highest.take()?;
         self.highest = self.lower.pop_last().map(|(_, pending)| pending);
@@ -48,6 +54,10 @@ impl<'g, E: Engine> Waiting<'g, E> {
 
 impl<'g, E: Engine> Pending<'g, E> {
     fn new(node: &'g NodeRef<E>) -> Self {
-        Self { node, sums: List::from_slice(node.inputs(), |_, _| Sum::default()) }
+        let sums = match node.inputs() {
+            [_] => SmallVec::from_buf([Sum::default()]),
+            inputs => inputs.iter().map(|_| Sum::default()).collect(),
+        };
+        Self { node, sums }
     }
 }

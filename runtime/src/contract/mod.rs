@@ -132,6 +132,7 @@ impl GradContract {
     }
 
     /// The contract of a code.
+    #[inline]
     pub(crate) fn from_code(code: u16) -> Self {
         let source = match code >> 8 & 0xf {
             0 => Source::Declared,

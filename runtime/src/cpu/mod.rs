@@ -8,7 +8,7 @@
 //! | creation | `from_vec` `from_slice` `full` `zeros` `ones` `scalar` `arange` `linspace` `rand` `randn` (with a seeded [`Generator`]) |
 //! | reading | `to_vec` `item` `to_f64_vec`, `Display` |
 //! | arithmetic | `add` `sub` `mul` `div` `pow` `minimum` `maximum`, each with a number as `…_scalar` where that makes sense |
-//! | element by element | `neg` `abs` `sign` `exp` `ln` `sqrt` `rsqrt` `sin` `cos` `erf` `tanh` `sigmoid` `relu` `silu` `gelu` `clamp` |
+//! | element by element | `neg` `abs` `sign` `exp` `ln` `sqrt` `rsqrt` `recip` `sin` `cos` `erf` `tanh` `sigmoid` `relu` `silu` `gelu` `clamp` |
 //! | comparison | `eq` `ne` `lt` `le` `gt` `ge`, `where_cond` |
 //! | sums and extrema | `sum` `mean` `max` `min` (all, `…_axes`, `…_along`), `sum_in` `mean_in` (chosen dtype), `argmax` `argmin` |
 //! | matrices | `matmul` `matmul_in` (batched, broadcasting), `transpose` |

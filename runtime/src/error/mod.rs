@@ -15,6 +15,7 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// Everything that can go wrong.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
+#[repr(u64)]
 pub enum Error {
     // What a gradient must look like.
     /// A gradient whose shape, or under the strict policy whose dtype, is not the receiver's.

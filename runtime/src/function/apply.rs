@@ -2,13 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::context::{Context, Needs};
+use super::context::{Context, Positions};
 use super::recorded::{Kept, Recorded};
 use super::{Function, Graph, Inputs};
 use crate::autograd::grad_mode::{self, GradMode, GradModeGuard};
 use crate::autograd::graph_task::panicked;
-use crate::autograd::{Cut, DynTensor, Edge, InputMetadata, Node, NodeRef, Origin, Outputs};
-use crate::contract::GradContract;
+use crate::autograd::{Cut, DynTensor, Edge, Node, NodeRef, Origin, Outputs};
+use crate::contract::GradDType;
 use crate::engine::Engine;
 use crate::error::{Phase, Result};
 use crate::list::List;
@@ -42,93 +42,59 @@ pub(super) fn embedded<E: Engine, F: Function<E>>(
     function: F,
     inputs: &GivenInputs<'_, E>,
 ) -> Result<Outputs<E>> {
-    let forward = Forward::run(&function, inputs)?;
-    if !forward.is_recorded() {
-        return Ok(forward.unrecorded(inputs));
+    let name = function.name();
+    let mut ctx = context(name, inputs);
+    let mut outputs = run_forward(&function, &mut ctx, inputs)?;
+    // Mistakes are reported whether or not anything is recorded.
+    let (metadata, differentiable) = ctx.declarations.resolve(name, &outputs, &grad_dtypes(inputs))?;
+    if ctx.needs_input_grad.is_empty() {
+        outputs
+            .iter_mut()
+            .for_each(|output| output.set_origin(Origin::of_unrecorded(inputs.iter().copied().flatten())));
+        return Ok(outputs);
     }
-    let origin =
-        |_, input: &Option<&DynTensor<E>>| input.map_or(Origin::Absent, |input| input.origin().clone());
-    let (next_edges, metadata) = (List::from_slice(inputs, origin), forward.metadata());
-    let (kept, outputs) = forward.split()?;
-    let node = Node::record(Recorded { function, kept }, next_edges, metadata)?;
-    Ok(outputs.attach(&node))
+    let kept = Kept::new(&mut ctx, &outputs, &differentiable)?;
+    let node = Node::record(Recorded { function, kept }, next_edges(inputs), metadata)?;
+    attach(&mut outputs, node, &differentiable);
+    Ok(outputs)
 }
 
-/// What is left when a forward has run. Its methods do not depend on the Function's type, so that little is compiled anew
-/// for each Function.
-struct Forward<E: Engine> {
-    ctx: Context<E>,
-    outputs: Outputs<E>,
-    contracts: Contracts,
+// What follows does not depend on the Function's type, so that little is compiled anew for each.
+
+/// The context of a forward.
+fn context<E: Engine>(function: &'static str, inputs: &GivenInputs<'_, E>) -> Context<E> {
+    let recording = grad_mode::is_enabled();
+    let requires_grad = |position: usize| inputs[position].is_some_and(DynTensor::requires_grad);
+    Context::new(function, Positions::among(inputs.len(), |position| recording && requires_grad(position)))
 }
 
-/// The contract of each output; `None` where it has no gradient.
-type Contracts = List<Option<GradContract>>;
+/// The gradient dtypes of the inputs that are tracked.
+fn grad_dtypes<E: Engine>(inputs: &GivenInputs<'_, E>) -> impl Iterator<Item = GradDType> + Clone {
+    let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
+    tracked.map(|edge| edge.metadata().contract().grad_dtype)
+}
 
-impl<E: Engine> Forward<E> {
-    fn run(function: &dyn Function<E>, inputs: &GivenInputs<'_, E>) -> Result<Self> {
-        let name = function.name();
-        let recording = grad_mode::is_enabled();
-        let requires_grad = |position: usize| inputs[position].is_some_and(DynTensor::requires_grad);
-        let needs = Needs::of(inputs.len(), |position| recording && requires_grad(position));
-        let mut ctx = Context::new(name, needs);
-        let outputs = run_forward(function, &mut ctx, inputs)?;
-        let tracked = inputs.iter().flatten().filter_map(|input| input.origin().edge());
-        let carried = tracked.map(|edge| edge.metadata().contract().grad_dtype);
-        let contracts = ctx.declarations.resolve(name, &outputs, &carried)?;
-        Ok(Self { ctx, outputs, contracts })
+/// Where the gradients of the inputs go.
+fn next_edges<E: Engine>(inputs: &GivenInputs<'_, E>) -> List<Origin<E>> {
+    List::from_slice(inputs, |_, input| input.map_or(Origin::Absent, |input| input.origin().clone()))
+}
+
+/// Gives the outputs edges to their node.
+fn attach<E: Engine>(outputs: &mut [DynTensor<E>], node: NodeRef<E>, differentiable: &Positions) {
+    let origin = |position: usize, node: NodeRef<E>| match differentiable.contains(position) {
+        true => Origin::Edge(Edge::new(node, position as u32)),
+        false => Origin::Cut(Cut::at_output(node.name(), position)),
+    };
+    if let [output] = outputs {
+        // A reference less to count up and down again.
+        return output.set_origin(origin(0, node));
     }
-
-    fn is_recorded(&self) -> bool {
-        self.ctx.needs_input_grad.any()
-    }
-
-    /// The outputs, with the reason why they are not recorded.
-    fn unrecorded(self, inputs: &GivenInputs<'_, E>) -> Outputs<E> {
-        let origin = || Origin::of_unrecorded(inputs.iter().copied().flatten());
-        self.outputs.map(|_, output| DynTensor::with_origin(output.into_array(), origin()))
-    }
-
-    fn metadata(&self) -> List<InputMetadata> {
-        List::from_slice(&self.outputs, |position, output| {
-            let (shape, dtype) = (output.shape().clone(), output.dtype());
-            // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
-            let contract = self.contracts[position].unwrap_or(GradContract::default_of(dtype));
-            InputMetadata::new(shape, dtype, contract)
-        })
-    }
-
-    /// What the node keeps, and what it does not.
-    fn split(self) -> Result<(Kept<E>, Unattached<E>)> {
-        let Self { ctx, outputs, contracts } = self;
-        let function = ctx.function;
-        let kept = Kept::new(ctx, &outputs, &|position| contracts[position].is_some())?;
-        Ok((kept, Unattached { function, outputs, contracts }))
+    for (position, output) in outputs.iter_mut().enumerate() {
+        output.set_origin(origin(position, NodeRef::clone(&node)));
     }
 }
 
-/// Outputs whose node is about to be made.
-struct Unattached<E: Engine> {
-    function: &'static str,
-    outputs: Outputs<E>,
-    contracts: Contracts,
-}
-
-impl<E: Engine> Unattached<E> {
-    /// Gives the outputs edges to their node.
-    fn attach(self, node: &NodeRef<E>) -> Outputs<E> {
-        let Self { function, outputs, contracts } = self;
-        outputs.map(|position, output| {
-            let origin = match contracts[position] {
-                Some(_) => Origin::Edge(Edge::new(NodeRef::clone(node), position as u32)),
-                None => Origin::Cut(Cut::Function { function, position }),
-            };
-            DynTensor::with_origin(output.into_array(), origin)
-        })
-    }
-}
-
-/// Runs a forward; its errors and panics come with the Function's name.
+/// Runs a forward; of user code errors and panics say where they come from.
 pub(super) fn run_forward<E: Engine>(
     function: &dyn Function<E>,
     ctx: &mut Context<E>,
@@ -141,12 +107,15 @@ pub(super) fn run_forward<E: Engine>(
         let (function, is_built_in) = (name.to_owned(), function.is_built_in());
         Scene::Function { function, is_built_in, phase: Phase::Forward, backward: None }
     });
-    let mut run = || function.forward(ctx, &Inputs::new(name, inputs));
+    let inputs = Inputs::new(name, inputs);
     if function.is_built_in() {
-        return run();
+        return function.forward(ctx, &inputs);
     }
+    let mut outputs = Outputs::new();
+    let run = || function.forward(ctx, &inputs).map(|returned| outputs = returned);
     match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(result) => result.map_err(|error| error.inside(name, Phase::Forward)),
+        Ok(Ok(())) => Ok(outputs),
+        Ok(Err(error)) => Err(error.inside(name, Phase::Forward)),
         Err(payload) => Err(panicked(name, Phase::Forward, payload)),
     }
 }

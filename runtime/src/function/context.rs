@@ -3,7 +3,7 @@
 use core::any::Any;
 use core::fmt;
 
-use crate::autograd::DynTensor;
+use crate::autograd::{DynTensor, InputMetadata, Metadata};
 use crate::contract::{GradContract, GradDType, Policy};
 use crate::dtype::DType;
 use crate::engine::{Array, Cpu, Engine};
@@ -16,7 +16,7 @@ use crate::list::List;
 /// late.
 pub struct Context<E: Engine = Cpu> {
     pub(super) function: &'static str,
-    pub(super) needs_input_grad: Needs,
+    pub(super) needs_input_grad: Positions,
     pub(super) saved: Saved<E>,
     pub(super) stored: Option<std::sync::Arc<dyn Any + Send + Sync>>,
     pub(super) materialize_grads: bool,
@@ -24,29 +24,33 @@ pub struct Context<E: Engine = Cpu> {
     pub(super) declarations: Declarations,
 }
 
-/// Which inputs' gradients are wanted: a bit each, and a list of those past the 64th.
+/// A set of positions: a bit each, and a list for those past the 64th.
 #[derive(Debug)]
-pub(super) struct Needs {
+pub(super) struct Positions {
     bits: u64,
-    more: Vec<bool>,
+    #[expect(clippy::box_collection, reason = "one empty pointer in nearly every context")]
+    more: Option<Box<Vec<bool>>>,
 }
 
-impl Needs {
-    pub(super) fn of(inputs: usize, needs: impl Fn(usize) -> bool) -> Self {
-        let bits =
-            (0..inputs.min(64)).fold(0, |bits, position| bits | u64::from(needs(position)) << position);
-        Self { bits, more: (64..inputs).map(needs).collect() }
+impl Positions {
+    #[inline]
+    pub(super) fn among(count: usize, is_in: impl Fn(usize) -> bool) -> Self {
+        let bits = (0..count.min(64)).fold(0, |bits, position| bits | u64::from(is_in(position)) << position);
+        let more = (count > 64).then(|| Box::new((64..count).map(is_in).collect()));
+        Self { bits, more }
     }
 
-    fn get(&self, position: usize) -> bool {
+    #[inline]
+    pub(super) fn contains(&self, position: usize) -> bool {
         match position {
             0..64 => self.bits >> position & 1 == 1,
-            _ => self.more.get(position - 64).copied().unwrap_or(false),
+            _ => self.more.as_ref().is_some_and(|more| more.get(position - 64) == Some(&true)),
         }
     }
 
-    pub(super) fn any(&self) -> bool {
-        self.bits != 0 || self.more.contains(&true)
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.bits == 0 && !self.more.as_ref().is_some_and(|more| more.contains(&true))
     }
 }
 
@@ -73,7 +77,7 @@ pub(super) struct Declarations {
 }
 
 impl<E: Engine> Context<E> {
-    pub(super) fn new(function: &'static str, needs_input_grad: Needs) -> Self {
+    pub(super) fn new(function: &'static str, needs_input_grad: Positions) -> Self {
         Self {
             function,
             needs_input_grad,
@@ -197,11 +201,11 @@ impl<E: Engine> Context<E> {
             let _ = self.mistake(|| Error::CalledTwice { function: function.to_owned(), call });
             return;
         }
-        let mut list = List::new();
-        if let Err(error) = tensors.push_all(&mut list) {
+        if let Saved::Kept(list) = &mut self.saved
+            && let Err(error) = tensors.push_all(list)
+        {
             self.declarations.mistake.get_or_insert_with(|| Box::new(error));
         }
-        self.saved = Saved::Kept(list);
     }
 
     /// The tensors that forward saved.
@@ -241,7 +245,7 @@ impl<E: Engine> Context<E> {
 
     /// Whether the gradient of the input at `position` is wanted: where not, its computation can be skipped.
     pub fn needs_input_grad(&self, position: usize) -> bool {
-        self.needs_input_grad.get(position)
+        self.needs_input_grad.contains(position)
     }
 
     /// The value of `grad` if the gradient of the input at `position` is wanted, else a placeholder that the engine
@@ -259,51 +263,99 @@ impl<E: Engine> Context<E> {
 }
 
 impl Declarations {
-    /// The contract of each output; `None` where it has no gradient.
+    /// What the node is to know of each output, and which of them have a gradient.
     ///
     /// Checked whether or not anything is recorded: first the count, then output by output. `carried` are the gradient dtypes
     /// of the inputs that are tracked.
+    #[inline]
     pub(super) fn resolve<E: Engine>(
         &mut self,
         function: &'static str,
         outputs: &[DynTensor<E>],
         carried: &(impl Iterator<Item = GradDType> + Clone),
+    ) -> Result<(Metadata, Positions)> {
+        let metadata = |contract: Option<GradContract>, output: &DynTensor<E>| {
+            let (shape, dtype) = (output.shape().clone(), output.dtype());
+            // No edge leads to a non-differentiable output, so its contract is never asked; its zeros have its dtype.
+            InputMetadata::new(shape, dtype, contract.unwrap_or(GradContract::default_of(dtype)))
+        };
+        if let [output] = outputs {
+            self.check(function, 1)?;
+            let contract = self.contract(function, 0, output.dtype(), carried)?;
+            return Ok((metadata(contract, output).alone(), Positions::among(1, |_| contract.is_some())));
+        }
+        let contracts = self.contracts(function, outputs, carried)?;
+        let differentiable = Positions::among(outputs.len(), |position| contracts[position].is_some());
+        let metadata =
+            contracts.into_iter().zip(outputs).map(|(contract, output)| metadata(contract, output));
+        Ok((metadata.collect(), differentiable))
+    }
+
+    /// The contract of each output; `None` where it has no gradient. Checked as in [`resolve`](Self::resolve).
+    pub(super) fn contracts<E: Engine>(
+        &mut self,
+        function: &'static str,
+        outputs: &[DynTensor<E>],
+        carried: &(impl Iterator<Item = GradDType> + Clone),
     ) -> Result<List<Option<GradContract>>> {
+        self.check(function, outputs.len())?;
+        List::try_from_slice(outputs, |position, output| {
+            self.contract(function, position, output.dtype(), carried)
+        })
+    }
+
+    /// Reports a mistake that was noted, and declarations for another number of outputs.
+    #[inline]
+    fn check(&mut self, function: &'static str, outputs: usize) -> Result<()> {
+        let fits = self.grad_dtypes.as_ref().is_none_or(|declared| declared.len() == outputs);
+        if self.mistake.is_none() && fits && self.non_differentiable.is_empty() {
+            return Ok(());
+        }
+        self.report(function, outputs)
+    }
+
+    #[cold]
+    fn report(&mut self, function: &'static str, outputs: usize) -> Result<()> {
         if let Some(mistake) = self.mistake.take() {
             return Err(*mistake);
         }
-        if let Some(declared) = &self.grad_dtypes
-            && declared.len() != outputs.len()
+        if let Some(declared) = self.grad_dtypes.as_ref().map(|declared| declared.len())
+            && declared != outputs
         {
-            let (function, declared) = (function.to_owned(), declared.len());
-            return Err(Error::DeclarationCount { function, declared, outputs: outputs.len() });
+            return Err(Error::DeclarationCount { function: function.to_owned(), declared, outputs });
         }
-        if let Some(&position) = self.non_differentiable.iter().find(|&&position| position >= outputs.len()) {
-            let place = Box::new(Place::output(function, position));
-            return Err(Error::NoSuchOutput {
-                call: "mark_non_differentiable",
-                place,
-                outputs: outputs.len(),
-            });
-        }
-        let resolve = |position: usize, output: &DynTensor<E>| {
-            let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
-            let dtype = output.array().dtype();
-            match declared {
-                Some(GradDType::Exactly(_)) if self.non_differentiable.contains(&position) => {
-                    Err(Error::DeclaredNonDifferentiable(Box::new(Place::output(function, position))))
-                }
-                _ if self.non_differentiable.contains(&position) => Ok(None),
-                Some(GradDType::Any) if !dtype.is_float() => Ok(None),
-                Some(grad_dtype) => Ok(Some(GradContract::declared(grad_dtype))),
-                None if self.carries => Ok(GradContract::carried(dtype, carried.clone())),
-                None => Ok(dtype.is_float().then(|| GradContract::default_of(dtype))),
+        match self.non_differentiable.iter().find(|&&position| position >= outputs) {
+            Some(&position) => {
+                let place = Box::new(Place::output(function, position));
+                Err(Error::NoSuchOutput { call: "mark_non_differentiable", place, outputs })
             }
+            None => Ok(()),
+        }
+    }
+
+    /// The contract of an output; `None` if it has no gradient.
+    #[inline]
+    fn contract(
+        &self,
+        function: &'static str,
+        position: usize,
+        dtype: DType,
+        carried: &(impl Iterator<Item = GradDType> + Clone),
+    ) -> Result<Option<GradContract>> {
+        let declared = self.grad_dtypes.as_ref().map(|grad_dtypes| grad_dtypes[position]);
+        let is_marked = self.non_differentiable.contains(&position);
+        let contract = match declared {
+            Some(GradDType::Exactly(_)) if is_marked => {
+                return Err(Error::DeclaredNonDifferentiable(Box::new(Place::output(function, position))));
+            }
+            _ if is_marked => None,
+            Some(GradDType::Any) if !dtype.is_float() => None,
+            Some(grad_dtype) => Some(GradContract::declared(grad_dtype)),
+            None if self.carries => GradContract::carried(dtype, carried.clone()),
+            None => dtype.is_float().then(|| GradContract::default_of(dtype)),
         };
-        let with_policy = |contract: Option<GradContract>| {
-            contract.map(|contract| GradContract { policy: self.policy.unwrap_or_default(), ..contract })
-        };
-        List::try_from_slice(outputs, |position, output| resolve(position, output).map(with_policy))
+        let policy = self.policy.unwrap_or_default();
+        Ok(contract.map(|contract| GradContract { policy, ..contract }))
     }
 }
 

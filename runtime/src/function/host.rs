@@ -9,7 +9,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use super::apply::run_forward;
-use super::context::{Context, Needs, Saved};
+use super::context::{Context, Positions, Saved};
 use super::{Function, GivenInputs};
 use crate::autograd::{DynTensor, Gradients, Origin, Outputs, autocast_dtype, enter_region};
 use crate::contract::{GradContract, GradDType};
@@ -67,13 +67,14 @@ pub fn forward<E: Engine>(
     grad_dtype: impl Fn(usize) -> Option<GradDType>,
 ) -> Result<Forward<E>> {
     let name = function.name();
-    let mut ctx = Context::new(name, Needs::of(inputs.len(), needs_input_grad));
+    let mut ctx = Context::new(name, Positions::among(inputs.len(), needs_input_grad));
     let outputs = run_forward(function, &mut ctx, inputs)?;
     let carried = (0..inputs.len()).filter_map(&grad_dtype);
-    let contracts = ctx.declarations.resolve(name, &outputs, &carried)?;
+    let contracts = ctx.declarations.contracts(name, &outputs, &carried)?;
     let saved = match ctx.saved {
         Saved::Kept(tensors) => {
-            tensors.map(|_, tensor| (!matches!(tensor.origin(), Origin::Absent)).then_some(tensor))
+            let given = |tensor: DynTensor<E>| (!matches!(tensor.origin(), Origin::Absent)).then_some(tensor);
+            tensors.into_iter().map(given).collect()
         }
         Saved::Freed => List::new(),
     };
@@ -98,7 +99,7 @@ pub fn backward<E: Engine>(
     grads: Gradients<E>,
 ) -> Result<Gradients<E>> {
     let name = function.name();
-    let mut ctx = Context::new(name, Needs::of(inputs, needs_input_grad));
+    let mut ctx = Context::new(name, Positions::among(inputs, needs_input_grad));
     ctx.saved = match saved {
         Some(tensors) => Saved::Kept(tensors.try_map(|_, tensor| tensor.map_or_else(absent, Ok))?),
         None => Saved::Freed,

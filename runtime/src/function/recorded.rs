@@ -4,11 +4,11 @@ use core::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Function;
-use super::context::{Context, Needs, Saved};
+use super::context::{Context, Positions, Saved};
 use crate::autograd::grad_mode::{self, GradModeGuard};
 use crate::autograd::{
-    BackwardCall, BackwardStep, DynTensor, Gradients, SavedInfo, SavedTensor, autocast_dtype,
-    differentiable_once, enter_region,
+    BackwardCall, BackwardStep, Cut, DynTensor, Gradients, Origin, SavedInfo, SavedTensor, autocast_dtype,
+    differentiable_once, enter_region, saved_hooks_are_active,
 };
 use crate::dtype::DType;
 use crate::engine::Engine;
@@ -23,8 +23,7 @@ pub(super) struct Recorded<E: Engine, F> {
 
 /// What a node keeps of the context of its forward.
 pub(super) struct Kept<E: Engine> {
-    /// `None` once a backward has freed them.
-    saved: Mutex<Option<List<SavedTensor<E>>>>,
+    saved: Mutex<Filed<E>>,
     stored: Option<Arc<dyn Any + Send + Sync>>,
     materialize_grads: bool,
     once: bool,
@@ -32,57 +31,126 @@ pub(super) struct Kept<E: Engine> {
     autocast: Option<DType>,
 }
 
+/// What became of the tensors that a forward saved.
+#[derive(Clone)]
+enum Filed<E: Engine> {
+    /// Inputs and constants, as they were saved: lent to a backward and taken back without a copy.
+    Plain(List<DynTensor<E>>),
+    /// Among them outputs, intermediates, or what hooks packed.
+    Each(List<SavedTensor<E>>),
+    /// A backward has freed them, or is about to.
+    Freed,
+}
+
 impl<E: Engine> Kept<E> {
-    /// Files what a forward with these outputs has saved.
+    /// Keeps what the context of a forward with these outputs holds.
     ///
     /// # Errors
-    /// Those of hooks that pack it.
+    /// Those of hooks that pack what it has saved.
+    #[inline]
     pub(super) fn new(
-        ctx: Context<E>,
+        ctx: &mut Context<E>,
         outputs: &[DynTensor<E>],
-        differentiable: &dyn Fn(usize) -> bool,
+        differentiable: &Positions,
     ) -> Result<Self> {
-        let function = ctx.function;
-        let saved = match ctx.saved {
-            Saved::Kept(tensors) => {
-                let file = |_, tensor| SavedTensor::new(function, tensor, outputs, differentiable);
-                Some(tensors.try_map(file)?)
-            }
-            Saved::Freed => None,
-        };
         Ok(Self {
-            saved: Mutex::new(saved),
-            stored: ctx.stored,
+            saved: Mutex::new(Filed::new(ctx, outputs, differentiable)?),
+            stored: ctx.stored.take(),
             materialize_grads: ctx.materialize_grads,
             once: ctx.once,
             autocast: autocast_dtype(),
         })
     }
 
-    /// The context for one backward.
-    fn context(&self, function: &'static str, call: &BackwardCall<'_, E>) -> Result<Context<E>> {
-        let inputs = call.node.next_edges().len();
-        let needs_input_grad = Needs::of(inputs, |position| call.needs_input_grad(position));
-        let mut ctx = Context::new(function, needs_input_grad);
-        // Unpacked outside the lock: that may make a node, and so run hooks of the user's.
-        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ctx.saved = match saved {
-            Some(tensors) => {
-                Saved::Kept(tensors.try_map(|position, tensor| tensor.unpack(call.node, position))?)
-            }
-            None => Saved::Freed,
-        };
-        ctx.stored.clone_from(&self.stored);
-        Ok(ctx)
-    }
-
     /// Frees the saved tensors. A Function that saved none can be run again.
     fn free(&self) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let freed = saved.take_if(|tensors| !tensors.is_empty());
+        let freed = match &*saved {
+            Filed::Each(_) => core::mem::replace(&mut *saved, Filed::Freed),
+            Filed::Plain(_) | Filed::Freed => return,
+        };
         drop(saved);
         // Outside the lock: what hangs on them may be large.
         drop(freed);
+    }
+}
+
+impl<E: Engine> Filed<E> {
+    fn new(ctx: &mut Context<E>, outputs: &[DynTensor<E>], differentiable: &Positions) -> Result<Self> {
+        let Saved::Kept(tensors) = &mut ctx.saved else { return Ok(Self::Freed) };
+        let tensors = core::mem::take(tensors);
+        let is_plain = |tensor: &DynTensor<E>| !matches!(tensor.origin(), Origin::Cut(Cut::InForward(_)));
+        if tensors.iter().all(is_plain) && !saved_hooks_are_active() {
+            return Ok(Self::Plain(tensors));
+        }
+        let differentiable = |position| differentiable.contains(position);
+        let file = |_, tensor| SavedTensor::new(ctx.function, tensor, outputs, &differentiable);
+        tensors.try_map(file).map(Self::Each)
+    }
+}
+
+/// The context of a backward that runs. If that fails, by a panic too, the node has its saved tensors again.
+struct Opened<'a, E: Engine> {
+    kept: &'a Kept<E>,
+    ctx: Context<E>,
+    /// Whether the saved tensors are the node's own, lent.
+    is_lent: bool,
+}
+
+impl<'a, E: Engine> Opened<'a, E> {
+    fn new(kept: &'a Kept<E>, function: &'static str, call: &BackwardCall<'_, E>) -> Self {
+        let inputs = call.node.next_edges().len();
+        let needs_input_grad = Positions::among(inputs, |position| call.needs_input_grad(position));
+        let mut ctx = Context::new(function, needs_input_grad);
+        ctx.stored.clone_from(&kept.stored);
+        Self { kept, ctx, is_lent: false }
+    }
+
+    /// Puts what was saved into the context: lent, if nobody needs it afterwards, else a copy.
+    ///
+    /// # Errors
+    /// Those of hooks that unpack it.
+    fn fill(&mut self, call: &BackwardCall<'_, E>) -> Result<()> {
+        let mut filed = self.kept.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = match &mut *filed {
+            Filed::Plain(tensors) if call.retain_graph || tensors.is_empty() => {
+                self.ctx.saved = Saved::Kept(tensors.clone());
+                return Ok(());
+            }
+            Filed::Plain(tensors) => {
+                self.ctx.saved = Saved::Kept(core::mem::take(tensors));
+                *filed = Filed::Freed;
+                self.is_lent = true;
+                return Ok(());
+            }
+            Filed::Each(tensors) => tensors.clone(),
+            Filed::Freed => {
+                self.ctx.saved = Saved::Freed;
+                return Ok(());
+            }
+        };
+        // Outside the lock: unpacking may make a node, and so run hooks of the user's.
+        drop(filed);
+        let unpack = |position, tensor: SavedTensor<E>| tensor.unpack(call.node, position);
+        self.ctx.saved = Saved::Kept(each.try_map(unpack)?);
+        Ok(())
+    }
+
+    /// The backward has succeeded: what was saved is freed, unless the graph is to be kept.
+    fn succeeded(&mut self, retain_graph: bool) {
+        if !core::mem::take(&mut self.is_lent) && !retain_graph {
+            self.kept.free();
+        }
+    }
+}
+
+impl<E: Engine> Drop for Opened<'_, E> {
+    fn drop(&mut self) {
+        if self.is_lent
+            && let Saved::Kept(tensors) = core::mem::replace(&mut self.ctx.saved, Saved::Freed)
+        {
+            *self.kept.saved.lock().unwrap_or_else(PoisonError::into_inner) = Filed::Plain(tensors);
+        }
     }
 }
 
@@ -105,17 +173,18 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
     }
 
     fn backward(&self, call: &BackwardCall<'_, E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-        let ctx = self.kept.context(self.function.name(), call)?;
+        let mut opened = Opened::new(&self.kept, self.function.name(), call);
+        opened.fill(call)?;
         let _region = enter_region(self.kept.autocast);
         let returned = if self.kept.once && grad_mode::is_enabled() {
-            unrecorded(&self.function, &ctx, grads)?
+            unrecorded(&self.function, &opened.ctx, grads)
         } else {
-            self.function.backward(&ctx, grads)?
+            self.function.backward(&opened.ctx, grads)
         };
-        if !call.retain_graph {
-            self.kept.free();
+        if returned.is_ok() {
+            opened.succeeded(call.retain_graph);
         }
-        Ok(returned)
+        returned
     }
 
     fn materializes_grads(&self) -> bool {
@@ -123,8 +192,11 @@ impl<E: Engine, F: Function<E>> BackwardStep<E> for Recorded<E, F> {
     }
 
     fn saved_tensors(&self) -> Vec<SavedInfo> {
-        let saved = self.kept.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        saved.into_iter().flatten().map(|tensor| tensor.describe()).collect()
+        match &*self.kept.saved.lock().unwrap_or_else(PoisonError::into_inner) {
+            Filed::Plain(tensors) => tensors.iter().map(SavedInfo::of).collect(),
+            Filed::Each(tensors) => tensors.iter().map(SavedTensor::describe).collect(),
+            Filed::Freed => Vec::new(),
+        }
     }
 
     fn is_user_code(&self) -> bool {

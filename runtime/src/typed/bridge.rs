@@ -11,6 +11,7 @@ use crate::function::{Context, Inputs};
 ///
 /// # Errors
 /// A wrong number or dtype of inputs, and whatever the forward reports.
+#[inline]
 pub fn forward<O: Op<E>, E: Engine>(
     op: &O,
     ctx: &mut Context<E>,
@@ -31,7 +32,12 @@ pub fn forward<O: Op<E>, E: Engine>(
 ///
 /// # Errors
 /// A gradient that is missing or of another dtype, and whatever the backward reports.
-pub fn backward<O: Op<E>, E: Engine>(op: &O, ctx: &Context<E>, grads: Gradients<E>) -> Result<Gradients<E>> {
-    let grads = <O::Received<E> as Tensors<E>>::grads(ctx.function(), grads)?;
+#[inline]
+pub fn backward<O: Op<E>, E: Engine>(
+    op: &O,
+    ctx: &Context<E>,
+    mut grads: Gradients<E>,
+) -> Result<Gradients<E>> {
+    let grads = <O::Received<E> as Tensors<E>>::grads(ctx.function(), &mut grads)?;
     Ok(<O::Inputs as Tensors<E>>::into_gradients(op.backward(ctx, grads)?))
 }

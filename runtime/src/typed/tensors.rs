@@ -87,9 +87,9 @@ pub trait Tensors<E: Engine>: Sized {
     #[doc(hidden)]
     fn values(inputs: &Inputs<'_, E>) -> Result<Self::Values>;
 
-    /// The gradients that `backward` receives.
+    /// The gradients that `backward` receives, taken out of what arrived.
     #[doc(hidden)]
-    fn grads(function: &'static str, grads: Gradients<E>) -> Result<Self::Grads>;
+    fn grads(function: &'static str, grads: &mut [Option<DynTensor<E>>]) -> Result<Self::Grads>;
 
     /// The gradients that `backward` returned.
     #[doc(hidden)]
@@ -108,6 +108,7 @@ pub trait OutputTensors<E: Engine>: Tensors<E> {
 }
 
 /// The value of an input whose storage dtype is `D`.
+#[inline]
 fn value_of<D: Element, E: Engine>(
     inputs: &Inputs<'_, E>,
     position: usize,
@@ -121,6 +122,7 @@ fn value_of<D: Element, E: Engine>(
 }
 
 /// The gradient of an output that has the floating gradient dtype `G`.
+#[inline]
 fn grad_of<G: Float, E: Engine>(
     function: &'static str,
     position: usize,
@@ -271,8 +273,8 @@ macro_rules! single {
                 <Self as Slot<E>>::value(inputs, 0)
             }
 
-            fn grads(function: &'static str, grads: Gradients<E>) -> Result<Self::Grads> {
-                <Self as Slot<E>>::grad(function, 0, grads.into_iter().next().flatten())
+            fn grads(function: &'static str, grads: &mut [Option<DynTensor<E>>]) -> Result<Self::Grads> {
+                <Self as Slot<E>>::grad(function, 0, grads.first_mut().and_then(Option::take))
             }
 
             fn into_gradients(grads: Self::Grads) -> Gradients<E> {
@@ -333,9 +335,8 @@ macro_rules! tuples {
                 Ok(($($name::value(inputs, $index)?,)+))
             }
 
-            fn grads(function: &'static str, grads: Gradients<E>) -> Result<Self::Grads> {
-                let mut grads = grads.into_iter();
-                Ok(($($name::grad(function, $index, grads.next().flatten())?,)+))
+            fn grads(function: &'static str, grads: &mut [Option<DynTensor<E>>]) -> Result<Self::Grads> {
+                Ok(($($name::grad(function, $index, grads.get_mut($index).and_then(Option::take))?,)+))
             }
 
             fn into_gradients(grads: Self::Grads) -> Gradients<E> {

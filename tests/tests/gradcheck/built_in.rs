@@ -67,6 +67,7 @@ fn element_by_element() {
     check("ln", &[&p], |x| x[0].ln());
     check("sqrt", &[&p], |x| x[0].sqrt());
     check("rsqrt", &[&p], |x| x[0].rsqrt());
+    check("recip", &[&p], |x| x[0].recip());
     check("sin", &[&x], |x| x[0].sin());
     check("cos", &[&x], |x| x[0].cos());
     check("erf", &[&x], |x| x[0].erf());

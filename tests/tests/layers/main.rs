@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 7] = [
     &["contract", "observe"],
     &["engine"],
     &["autograd"],
-    &["function", "typed", "audit"],
+    &["function", "typed", "ops", "audit"],
     &["cpu", "optim", "testing"],
     &["__private", "prelude", "lib"],
 ];

@@ -9,18 +9,19 @@ use gradpact::audit::{
 };
 use gradpact::autograd::grad_mode::GradModeGuard;
 use gradpact::autograd::{
-    BackwardCall, BackwardStep, Cut, Edge, HookHandle, InputMetadata, Node, NodeRef, Origin, SavedInfo,
-    SavedTensor,
+    BackwardCall, BackwardStep, Cut, Edge, HookHandle, InputMetadata, Node, NodeRef, Origin, OutputName,
+    SavedInfo, SavedTensor,
 };
 use gradpact::contract::{Admission, GradContract, Refusal};
 use gradpact::cpu::Array;
 use gradpact::error::{GradientMismatch, GradientSender, Phase, Place, Side};
 use gradpact::function::GivenInputs;
+use gradpact::ops::{BinaryOp, CmpOp, ReduceOp, ScalarOp, UnaryOp};
 use gradpact::optim::{Adam, AdamW, GradScaler, Optimizer, ScaledStep, Sgd};
 use gradpact::prelude::*;
 use gradpact::testing::{Accuracy, GivenInput, Gradcheck, GradcheckReport, Mismatch, Unresolved, Violation};
 use gradpact::typed::{NoBackward, Written};
-use gradpact::{Cpu, Generator, Gradients, List, Source, f8e4m3, f8e5m2};
+use gradpact::{Cpu, Generator, Gradients, List, Source, f8e4m3, f8e5m2, host};
 use gradpact_tests::toy::Toy;
 
 /// Holds for what may be sent and shared, if its parameters may.
@@ -44,7 +45,9 @@ shared! {
     Audit: Audit,
     BackwardCall: BackwardCall<'_, Cpu>,
     BackwardOptions: BackwardOptions,
+    BinaryOp: BinaryOp,
     Census: Census,
+    CmpOp: CmpOp,
     Comparison: Comparison,
     Context: Context,
     Conversion: Conversion,
@@ -57,6 +60,7 @@ shared! {
     Error: Error,
     Format: Format,
     Generator: Generator,
+    Forward: host::Forward<Cpu>,
     GivenInput: GivenInput,
     GradContract: GradContract,
     GradDType: GradDType,
@@ -68,6 +72,7 @@ shared! {
     HookHandle: HookHandle,
     InputMetadata: InputMetadata,
     Inputs: Inputs<'_>,
+    Kept: host::Kept,
     List: List<DynTensor>,
     Mismatch: Mismatch,
     Narrowing: Narrowing,
@@ -78,15 +83,18 @@ shared! {
     Optimizer: Optimizer<Adam>,
     Origin: Origin<Cpu>,
     Outcome: Outcome,
+    OutputName: OutputName,
     Phase: Phase,
     Picture: Picture,
     Place: Place,
     Policy: Policy,
+    ReduceOp: ReduceOp,
     Refusal: Refusal,
     RoundTrip: RoundTrip,
     Row: Row,
     SavedInfo: SavedInfo,
     SavedTensor: SavedTensor<Cpu>,
+    ScalarOp: ScalarOp,
     ScaledStep: ScaledStep,
     Sgd: Sgd,
     Shape: Shape,
@@ -94,6 +102,7 @@ shared! {
     Source: Source,
     Stage: Stage,
     Tensor: Tensor<f16, f32>,
+    UnaryOp: UnaryOp,
     Unresolved: Unresolved,
     Untracked: Untracked,
     Violation: Violation,

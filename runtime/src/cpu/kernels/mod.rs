@@ -44,5 +44,6 @@ pub(crate) use real::Real;
 pub(crate) use reduce::{mean, sum, sum_rounding, sum_to_shape};
 pub(crate) use softmax::softmax;
 pub(crate) use unary::{
-    abs, clamp, cos, erf, exp, gelu, integer, ln, neg, relu, rsqrt, sigmoid, sign, silu, sin, sqrt, tanh,
+    abs, clamp, cos, erf, exp, gelu, integer, ln, neg, recip, relu, rsqrt, sigmoid, sign, silu, sin, sqrt,
+    tanh,
 };

@@ -104,6 +104,8 @@ unary! {
     sqrt = Sqrt: |x| x.sqrt();
     /// One over the square root.
     rsqrt = Rsqrt: |x| R::ONE / x.sqrt();
+    /// One over the value.
+    recip = Recip: |x| R::ONE / x;
     /// The hyperbolic tangent.
     tanh = Tanh: |x| x.tanh();
     /// `1 / (1 + e⁻ˣ)`.
@@ -230,6 +232,7 @@ mod tests {
         assert_eq!(all(exp, &[-inf, 0.0, inf, 100.0]), [0.0, 1.0, f64::INFINITY, f64::INFINITY]);
         assert!(all(ln, &[-1.0])[0].is_nan() && all(ln, &[0.0])[0] == f64::NEG_INFINITY);
         assert_eq!(all(rsqrt, &[0.0, 4.0]), [f64::INFINITY, 0.5]);
+        assert_eq!(all(recip, &[0.0, -4.0, inf]), [f64::INFINITY, -0.25, 0.0]);
         assert_eq!(all(sigmoid, &[-inf, -200.0, 0.0, inf]), [0.0, 0.0, 0.5, 1.0]);
         assert!(all(silu, &[-inf])[0].is_nan());
         assert_eq!(all(relu, &[-1.0, -0.0, 2.0]), [0.0, 0.0, 2.0]);

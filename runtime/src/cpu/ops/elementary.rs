@@ -82,6 +82,23 @@ unary_method! {
     rsqrt[Float]() => Rsqrt
 }
 
+struct Recip;
+unary_function! { Recip saves output, |this, x| kernels::recip(x), |this, grad, y| grad.neg()?.mul(&y.mul(&y)?) }
+
+unary_method! {
+    /// `1 / self`, element by element; of zero it is infinite.
+    ///
+    /// # Errors
+    /// None at present.
+    ///
+    /// # Gradient
+    /// `dx = −G · y²`.
+    ///
+    /// # Source
+    /// PyTorch `derivatives.yaml`, `reciprocal`.
+    recip[Float]() => Recip
+}
+
 struct Sin;
 unary_function! { Sin saves input, |this, x| kernels::sin(x), |this, grad, x| grad.mul(&x.cos()?) }
 
@@ -271,6 +288,7 @@ mod tests {
         check_double(&[&x], |x| x[0].ln());
         check_double(&[&x], |x| x[0].sqrt());
         check_double(&[&x], |x| x[0].rsqrt());
+        check_double(&[&x], |x| x[0].recip());
         check_double(&[&x], |x| x[0].sin());
         check_double(&[&x], |x| x[0].cos());
         check_double(&[&x], |x| x[0].erf());

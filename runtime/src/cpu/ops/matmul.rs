@@ -62,7 +62,7 @@ fn product(lhs: &DynTensor<Cpu>, rhs: &DynTensor<Cpu>) -> Result<DynTensor<Cpu>>
 }
 
 /// The product in the dtype of the operands, whatever region this is.
-fn multiply(lhs: &DynTensor<Cpu>, rhs: &DynTensor<Cpu>) -> Result<DynTensor<Cpu>> {
+pub(super) fn multiply(lhs: &DynTensor<Cpu>, rhs: &DynTensor<Cpu>) -> Result<DynTensor<Cpu>> {
     apply_one(MatMul(None), &[lhs, rhs])
 }
 
@@ -90,12 +90,6 @@ impl DynTensor<Cpu> {
             None => multiply(self, rhs),
             Some(dtype) => multiply(&self.autocast_to(dtype)?, &rhs.autocast_to(dtype)?),
         }
-    }
-
-    /// Converted to the compute dtype of a region, if it is of a kind that such regions convert.
-    fn autocast_to(&self, dtype: DType) -> Result<Self> {
-        let eligible = self.dtype().is_float() && self.dtype() != DType::F64;
-        if eligible { self.cast(dtype) } else { Ok(self.clone()) }
     }
 
     /// The matrix product, stored in `dtype` without rounding to the operands' dtype in between.

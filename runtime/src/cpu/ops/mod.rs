@@ -9,6 +9,7 @@ mod broadcast;
 mod compare;
 mod elementary;
 mod extremum;
+mod generic;
 mod index;
 mod join;
 mod loss;
@@ -81,7 +82,7 @@ pub(crate) fn without_gradient(
     inputs: &[&DynTensor<Cpu>],
 ) -> DynTensor<Cpu> {
     let origin = if grad_mode::is_enabled() && inputs.iter().any(|input| input.requires_grad()) {
-        Origin::Cut(Cut::Function { function: operation, position: 0 })
+        Origin::Cut(Cut::at_output(operation, 0))
     } else {
         Origin::of_unrecorded(inputs.iter().copied())
     };
