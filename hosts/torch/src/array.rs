@@ -75,7 +75,10 @@ pub(crate) fn shape_of(tensor: &tch::Tensor) -> Shape {
 
 /// What tch reports, as an error of gradpact.
 pub(crate) fn from_tch(error: &tch::TchError) -> Error {
-    TorchError { message: error.to_string() }.into()
+    let text = error.to_string();
+    // What follows is a backtrace of libtorch's.
+    let message = text.split("\nException raised from").next().unwrap_or_default().to_owned();
+    TorchError { message }.into()
 }
 
 impl Deref for Array {
