@@ -83,6 +83,12 @@ impl Outcome {
         Self { received: vec![vec![Some(received)]], x_grad: Some(x_grad), ..Self::default() }
     }
 
+    /// A backward that failed after one call with one output.
+    pub fn failed_after(received: Num) -> Self {
+        let failed = Some(Failed::measured("backward"));
+        Self { received: vec![vec![Some(received)]], failed, ..Self::default() }
+    }
+
     /// What a run on the embedded engine left behind.
     pub fn of(log: &Log, leaf: Option<&DynTensor>) -> Self {
         Self::left::<super::Embedded>(log, leaf)

@@ -23,6 +23,11 @@ impl Log {
         self.calls().into_iter().map(|mut call| call.swap_remove(0)).collect()
     }
 
+    /// Adds a call with one gradient.
+    pub fn push(&self, grad: Num) {
+        self.0.lock().unwrap().push(vec![Some(grad)]);
+    }
+
     fn note<S: Subject>(&self, grads: &[Option<Dyn<S>>]) {
         self.0.lock().unwrap().push(grads.iter().map(|grad| grad.as_ref().map(S::read)).collect());
     }
@@ -103,8 +108,30 @@ impl<S: Subject> Function<Of<S>> for Probe<S> {
 }
 
 /// A consumer of one tensor: a scalar whose backward returns a gradient of its own.
-#[derive(Debug)]
-pub struct Giver<S: Subject>(pub Option<Dyn<S>>);
+pub struct Giver<S: Subject>(Box<dyn Fn() -> Option<Dyn<S>> + Send + Sync>);
+
+impl<S: Subject> Giver<S> {
+    /// Returns no gradient.
+    pub fn nothing() -> Self {
+        Self(Box::new(|| None))
+    }
+
+    /// Returns this gradient, which it keeps.
+    pub fn kept(grad: Dyn<S>) -> Self {
+        Self(Box::new(move || Some(grad.clone())))
+    }
+
+    /// Returns a gradient that it makes anew, so that nobody else holds it.
+    pub fn fresh(grad: Num) -> Self {
+        Self(Box::new(move || Some(S::vector(&grad))))
+    }
+}
+
+impl<S: Subject> fmt::Debug for Giver<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Giver").finish_non_exhaustive()
+    }
+}
 
 impl<S: Subject> Function<Of<S>> for Giver<S> {
     fn name(&self) -> &'static str {
@@ -116,6 +143,6 @@ impl<S: Subject> Function<Of<S>> for Giver<S> {
     }
 
     fn backward(&self, _: &Context<Of<S>>, _: Gradients<Of<S>>) -> Result<Gradients<Of<S>>> {
-        Ok(Gradients::from(vec![self.0.clone()]))
+        Ok(Gradients::from(vec![(self.0)()]))
     }
 }

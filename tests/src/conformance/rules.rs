@@ -48,9 +48,18 @@ pub enum Rule {
     CheckpointKeeps,
     /// A backward cannot change the gradient that its caller holds.
     Immutable,
+    /// A host fetches what was saved before it calls backward.
+    FetchedFirst,
 }
 
-/// Every rule, what PyTorch does, and why we do otherwise.
+/// The rules that only hosts have, what PyTorch does, and why they do otherwise.
+pub const OF_HOSTS: [(Rule, &str); 1] = [(
+    Rule::FetchedFirst,
+    "a saved tensor that was changed in place is found out when backward asks for it; a host fetches all of them before it \
+     calls backward, which does not run then",
+)];
+
+/// Every rule of the embedded engine, what PyTorch does, and why we do otherwise.
 pub const REASONS: [(Rule, &str); 20] = [
     (
         Rule::Carried,

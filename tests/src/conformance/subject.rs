@@ -1,7 +1,6 @@
 //! What the cases are run on: an engine, with what they need beside [`Ops`].
 
 use core::fmt;
-use std::sync::{Arc, Mutex};
 
 use gradpact::autograd::Origin;
 use gradpact::autograd::grad_mode::is_enabled;
@@ -10,6 +9,7 @@ use gradpact::ops::DynTensorOps as _;
 use gradpact::{BackwardOptions, Cpu, DType, DynTensor, Ops, Result, Shape, no_grad};
 
 use super::num::Num;
+use super::probe::{Log, Probe};
 
 /// The engine of a subject.
 pub type Of<S> = <S as Subject>::Engine;
@@ -47,8 +47,12 @@ pub trait Subject: Sized + fmt::Debug + 'static {
     /// What made a tensor: nothing of a leaf (`None`), else the name of the node, perhaps with what it leads to in parentheses.
     fn graph(tensor: &Dyn<Self>) -> String;
 
-    /// `x`, and what its gradient will be once it has come.
-    fn watched(x: &Dyn<Self>) -> (Dyn<Self>, Arc<Mutex<Option<Num>>>);
+    /// A tensor that stands for `x` and notes its gradient: what a hook on `x` sees.
+    fn watched(x: &Dyn<Self>) -> (Dyn<Self>, Log) {
+        let log = Log::default();
+        let probe = Probe::<Self>::new(&log, |_, inputs| Ok(inputs.get(0)?.clone().into()));
+        (probe.on(x).unwrap()[0].clone(), log)
+    }
 
     /// An operation that changes nothing and is recorded, as `clone` in PyTorch.
     ///
@@ -134,14 +138,14 @@ impl Subject for Embedded {
         if tensor.is_leaf() { "None".to_owned() } else { of(tensor.origin()) }
     }
 
-    fn watched(x: &DynTensor) -> (DynTensor, Arc<Mutex<Option<Num>>>) {
-        let saw = Arc::new(Mutex::new(None));
-        let notes = Arc::clone(&saw);
+    fn watched(x: &DynTensor) -> (DynTensor, Log) {
+        let log = Log::default();
+        let notes = log.clone();
         let hook = move |grad: &DynTensor| {
-            notes.lock().unwrap().replace(Num::of(grad));
+            notes.push(Num::of(grad));
             Ok(None)
         };
         x.register_hook(hook).unwrap();
-        (x.clone(), saw)
+        (x.clone(), log)
     }
 }

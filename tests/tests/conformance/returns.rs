@@ -3,23 +3,22 @@
 use gradpact_tests::conformance::Embedded;
 use gradpact_tests::conformance::runs::returns::{self, HOOK, Returned, tenth};
 
-use crate::num::Num;
 use crate::outcome::{Failed, Outcome};
 use crate::row::Row;
 use crate::rules::{Rule, Way, admitted};
 use crate::step::Step;
-
-fn failed_after(received: Num) -> Outcome {
-    let failed = Some(Failed::measured("backward"));
-    Outcome { received: vec![vec![Some(received)]], failed, ..Outcome::default() }
-}
 
 /// `5.dtype/…`: a gradient of some dtype for a leaf of some dtype.
 pub(crate) fn dtype(row: &Row) -> Step {
     let Some(case) = Returned::read(row) else { return Step::left("complex dtypes") };
     let ours = case.run::<Embedded>();
     if !case.dtype.is_float() {
-        return Step::modelled(ours, row.measured(&[]), Rule::IntegerGradient, failed_after(tenth(2)));
+        return Step::modelled(
+            ours,
+            row.measured(&[]),
+            Rule::IntegerGradient,
+            Outcome::failed_after(tenth(2)),
+        );
     }
     let x_grad = admitted(Way::Ours, &tenth(2).rounded(case.dtype), case.contract);
     let by_rule = Outcome::once(tenth(2), x_grad.clone());
@@ -38,14 +37,14 @@ pub(crate) fn count(row: &Row) -> Step {
 /// `5.shape/(RETURNED)_for_(INPUT)`, where PyTorch sums some: `_sum_to`.
 pub(crate) fn returned_shape(row: &Row) -> Step {
     let ours = returns::returned_shape::<Embedded>(row);
-    let by_rule = failed_after(tenth(returns::returned_count(row)));
+    let by_rule = Outcome::failed_after(tenth(returns::returned_count(row)));
     Step::modelled(ours, row.measured(&[]), Rule::LargerShape, by_rule)
 }
 
 /// `5.order/sum_to_runs_in_f16_before_cast_to_f32`.
 pub(crate) fn order(row: &Row) -> Step {
     let ours = returns::order::<Embedded>();
-    Step::modelled(ours, row.measured(&[]), Rule::LargerShape, failed_after(tenth(2)))
+    Step::modelled(ours, row.measured(&[]), Rule::LargerShape, Outcome::failed_after(tenth(2)))
 }
 
 /// `5.root_gradient/SHAPE`, or `None` for none.

@@ -45,32 +45,12 @@ pub(crate) fn consumers(row: &Row) -> Step {
 
 /// `4.unused`: two outputs, of which the first is used.
 pub(crate) fn unused(row: &Row) -> Step {
-    let inputs = &row.json["inputs"];
     let Some(ours) = runs::sums::unused::<Embedded>(row) else { return Step::left("complex dtypes") };
-    let out = row.out_dtypes().unwrap();
-    let materialize = inputs["set_materialize_grads"].as_bool().unwrap();
-    let marked = inputs["mark_non_differentiable(out1)"].as_bool().unwrap();
-    let declared = row.declared().unwrap();
-
-    let contract = |slot: usize| declared.as_ref().map_or(GradDType::Exactly(out[slot]), |d| d[slot]);
-    let received = admitted(Way::Ours, &runs::sums::one_and_little(), contract(0));
-    let differentiable = !marked && out[1].is_float();
-    let zeros_in = contract(1).dtype().filter(|_| differentiable).unwrap_or(out[1]);
-    let zeros = materialize.then(|| Num::exactly(zeros_in, &[0.0, 0.0]));
-    let x_grad = Some(received.rounded(DType::F32));
-    let by_rule = Outcome { received: vec![vec![Some(received), zeros]], x_grad, ..Outcome::default() };
-    Step::modelled(ours, row.measured(&[]), Rule::DeclaredZeros, by_rule)
+    Step::modelled(ours, row.measured(&[]), Rule::DeclaredZeros, runs::sums::unused_by_rule(row))
 }
 
 /// `4.undefined_gradient/DECLARED/materialize=…`: the consumer's backward returns no gradient.
 pub(crate) fn undefined(row: &Row) -> Step {
-    let declared = row.declared().unwrap().map(|declared| declared[0]);
-    let materialize = row.json["inputs"]["set_materialize_grads"].as_bool().unwrap();
     let ours = runs::sums::undefined::<Embedded>(row);
-
-    let dtype = declared.and_then(GradDType::dtype).unwrap_or(DType::F16);
-    let zeros = materialize.then(|| Num::exactly(dtype, &[0.0, 0.0]));
-    let x_grad = zeros.as_ref().map(|zeros| zeros.rounded(DType::F32));
-    let by_rule = Outcome { received: vec![vec![zeros]], x_grad, ..Outcome::default() };
-    Step::modelled(ours, row.measured(&[]), Rule::DeclaredZeros, by_rule)
+    Step::modelled(ours, row.measured(&[]), Rule::DeclaredZeros, runs::sums::undefined_by_rule(row))
 }

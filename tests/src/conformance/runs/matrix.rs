@@ -27,7 +27,7 @@ pub fn entry<S: Subject>(row: &Row) -> Outcome {
             assert_eq!(same.dtype(), out);
             same.backward_with(&sent, BackwardOptions::new())
         }
-        _ => apply(Giver::<S>(Some(sent)), &[y]).and_then(|scalar| scalar[0].backward()),
+        _ => apply(Giver::<S>::kept(sent), &[y]).and_then(|scalar| scalar[0].backward()),
     };
     Outcome::left::<S>(&log, Some(&x)).failing("backward", result)
 }

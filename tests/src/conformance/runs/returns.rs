@@ -50,7 +50,7 @@ impl<S: Subject> Returns<S> {
         let result = y[0].backward_with(&seed, BackwardOptions::new());
         let outcome = Outcome::left::<S>(&log, Some(&self.x)).failing("backward", result);
         match watched {
-            Some((_, saw)) => outcome.noting(HOOK, vec![saw.lock().unwrap().take()]),
+            Some((_, saw)) => outcome.noting(HOOK, saw.firsts()),
             None => outcome,
         }
     }
@@ -149,6 +149,6 @@ pub fn sent_shape<S: Subject>(row: &Row) -> Outcome {
     let x = S::ones(DType::F32, 2);
     let y = &Probe::<S>::cast(&log, DType::F16, Some(F32)).on(&x).unwrap()[0];
     let sent = S::full(DType::F16, shape(row.rest()), 65504.0);
-    let result = apply(Giver::<S>(Some(sent)), &[y]).and_then(|scalar| scalar[0].backward());
+    let result = apply(Giver::<S>::kept(sent), &[y]).and_then(|scalar| scalar[0].backward());
     Outcome::left::<S>(&log, Some(&x)).failing("backward", result)
 }

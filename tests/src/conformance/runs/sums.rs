@@ -1,12 +1,13 @@
 //! Groups 3 and 4: several gradients for one output, and none.
 
 use gradpact::function::Graph as _;
-use gradpact::{BackwardOptions, DType, apply};
+use gradpact::{BackwardOptions, DType, GradDType, apply};
 
 use crate::conformance::num::{self, Num};
 use crate::conformance::outcome::Outcome;
 use crate::conformance::probe::{Giver, Log, Probe};
 use crate::conformance::row::Row;
+use crate::conformance::rules::{Way, admitted};
 use crate::conformance::subject::{Of, Subject};
 
 /// What the consumers of a case of group 3 send, in the order in which they were made.
@@ -28,9 +29,15 @@ pub fn consumers<S: Subject>(row: &Row) -> Outcome {
     let log = Log::default();
     let x = S::ones(DType::F32, 1);
     let y = &Probe::<S>::cast(&log, out, declared).on(&x).unwrap()[0];
-    let gradients: Vec<_> = sent(row).iter().map(S::vector).collect();
-    let giver = |grad: &_| apply(Giver::<S>(Some(Clone::clone(grad))), &[y]).unwrap()[0].clone();
-    let scalars: Vec<_> = gradients.iter().map(giver).collect();
+    // An engine may add into a gradient that nobody else holds.
+    let sent = sent(row);
+    let gradients: Vec<_> = sent.iter().map(S::vector).filter(|_| kept).collect();
+    let givers: Vec<Giver<S>> = if kept {
+        gradients.iter().cloned().map(Giver::kept).collect()
+    } else {
+        sent.into_iter().map(Giver::fresh).collect()
+    };
+    let scalars: Vec<_> = givers.into_iter().map(|giver| apply(giver, &[y]).unwrap()[0].clone()).collect();
     let roots: Vec<_> = scalars.iter().map(|scalar| (scalar, None)).collect();
     let options = BackwardOptions::new();
     let create_graph = inputs["create_graph"].as_bool().unwrap();
@@ -68,9 +75,25 @@ pub fn unused<S: Subject>(row: &Row) -> Option<Outcome> {
     Some(Outcome::left::<S>(&log, Some(&x)).failing("backward", result))
 }
 
-/// What `4.unused` sends to the output that is used.
-pub fn one_and_little() -> Num {
+/// What is sent to the output that is used.
+fn one_and_little() -> Num {
     Num::exactly(DType::F32, &[1.0, 1e-10])
+}
+
+/// What must come of [`unused`]: zeros in the declared dtype.
+pub fn unused_by_rule(row: &Row) -> Outcome {
+    let inputs = &row.json["inputs"];
+    let out = row.out_dtypes().unwrap();
+    let materialize = inputs["set_materialize_grads"].as_bool().unwrap();
+    let marked = inputs["mark_non_differentiable(out1)"].as_bool().unwrap();
+    let declared = row.declared().unwrap();
+    let contract = |slot: usize| declared.as_ref().map_or(GradDType::Exactly(out[slot]), |d| d[slot]);
+    let received = admitted(Way::Ours, &one_and_little(), contract(0));
+    let differentiable = !marked && out[1].is_float();
+    let zeros_in = contract(1).dtype().filter(|_| differentiable).unwrap_or(out[1]);
+    let zeros = materialize.then(|| Num::exactly(zeros_in, &[0.0, 0.0]));
+    let x_grad = Some(received.rounded(DType::F32));
+    Outcome { received: vec![vec![Some(received), zeros]], x_grad, ..Outcome::default() }
 }
 
 /// `4.undefined_gradient/DECLARED/materialize=…`: the consumer's backward returns no gradient.
@@ -87,6 +110,16 @@ pub fn undefined<S: Subject>(row: &Row) -> Outcome {
         Ok(inputs.get(0)?.cast(DType::F16)?.into())
     });
     let y = &probe.on(&x).unwrap()[0];
-    let result = apply(Giver::<S>(None), &[y]).and_then(|scalar| scalar[0].backward());
+    let result = apply(Giver::<S>::nothing(), &[y]).and_then(|scalar| scalar[0].backward());
     Outcome::left::<S>(&log, Some(&x)).failing("backward", result)
+}
+
+/// What must come of [`undefined`]: zeros in the declared dtype.
+pub fn undefined_by_rule(row: &Row) -> Outcome {
+    let declared = row.declared().unwrap().map(|declared| declared[0]);
+    let materialize = row.json["inputs"]["set_materialize_grads"].as_bool().unwrap();
+    let dtype = declared.and_then(GradDType::dtype).unwrap_or(DType::F16);
+    let zeros = materialize.then(|| Num::exactly(dtype, &[0.0, 0.0]));
+    let x_grad = zeros.as_ref().map(|zeros| zeros.rounded(DType::F32));
+    Outcome { received: vec![vec![zeros]], x_grad, ..Outcome::default() }
 }

@@ -71,8 +71,16 @@ impl<'a> View<'a> {
 }
 
 /// What is sent to the two outputs of [`returned_twice`].
-pub fn two_seeds() -> [Num; 2] {
+fn two_seeds() -> [Num; 2] {
     [0.1, 0.3].map(|value| Num::exactly(DType::F32, &[value, value]))
+}
+
+/// What must come of [`returned_twice`]: to each output its own, and the second goes on.
+pub fn returned_twice_by_rule() -> Outcome {
+    let [first, second] = two_seeds();
+    let second = second.rounded(DType::F64);
+    let x_grad = Some(second.rounded(DType::F16));
+    Outcome { received: vec![vec![Some(first), Some(second)]], x_grad, ..Outcome::default() }
 }
 
 /// `10.same_tensor_returned_twice` and `10.input_returned_twice`.
