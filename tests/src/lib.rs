@@ -3,6 +3,7 @@
 //! too; small helpers.
 
 pub mod compiler;
+pub mod conformance;
 pub mod format;
 pub mod generic;
 pub mod lab;

@@ -15,8 +15,10 @@ pub struct TorchError {
 }
 
 impl TorchError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), exception: None }
+    /// What libtorch says in `text`, up to the backtrace that it may end with.
+    pub(crate) fn new(text: impl AsRef<str>) -> Self {
+        let message = text.as_ref().split("\nException raised from").next().unwrap_or_default().to_owned();
+        Self { message, exception: None }
     }
 }
 

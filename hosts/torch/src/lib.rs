@@ -7,6 +7,7 @@ mod error;
 mod ffi;
 mod graph;
 mod node;
+mod ops;
 pub mod prelude;
 mod tensor;
 

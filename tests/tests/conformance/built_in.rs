@@ -10,17 +10,6 @@ pub(crate) fn same(x: &DynTensor) -> Result<DynTensor> {
     x.add(&num::full(x.dtype(), x.shape().clone(), 0.0))
 }
 
-/// A view of another shape and back, as `view` in PyTorch.
-pub(crate) fn view(x: &DynTensor) -> Result<DynTensor> {
-    let shape = x.shape().clone();
-    x.reshape([shape.element_count(), 1])?.reshape(shape)
-}
-
-/// `a + b`.
-pub(crate) fn add(a: &DynTensor, b: &DynTensor) -> Result<DynTensor> {
-    a.add(b)
-}
-
 /// `a * b`.
 pub(crate) fn mul(a: &DynTensor, b: &DynTensor) -> Result<DynTensor> {
     a.mul(b)
@@ -34,11 +23,6 @@ pub(crate) fn doubled(x: &DynTensor) -> Result<DynTensor> {
 /// The sum of all elements.
 pub(crate) fn sum(x: &DynTensor) -> Result<DynTensor> {
     x.sum()
-}
-
-/// Times a number that is not rounded to the tensor's dtype first, as a Python number is not.
-pub(crate) fn scaled(x: &DynTensor, factor: f64) -> Result<DynTensor> {
-    x.mul_scalar(factor)
 }
 
 /// An operation from two elements to a scalar, and its gradient at [1, 2].

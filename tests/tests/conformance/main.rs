@@ -3,7 +3,8 @@
 //! `torch-2.14.1.jsonl` has a line for each case, named by what it does; the names are read, so that cases which are
 //! not in the file can be added to it. Each case ends in one of three ways: it does here what it does in PyTorch; or it
 //! differs by a rule of ours, and then does what exact arithmetic makes of that rule; or it is left out. The rules are in
-//! `rules`, the reasons for leaving out in `left_out`, what errors must say in `messages`.
+//! `rules`, the reasons for leaving out in `left_out`, what errors must say in `messages`. These, the reading of cases and what is run for those that other engines
+//! share are in the library of this crate: hosts replay them too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -15,33 +16,21 @@ mod creation;
 mod families;
 mod hooks;
 mod leaves;
-mod left_out;
 mod matrix;
-mod messages;
 mod nonleaf;
-mod num;
-mod outcome;
 mod probe;
 mod regions;
 mod returns;
-mod row;
-mod rules;
 mod setter;
-mod step;
 mod sums;
 mod surroundings;
 
-use std::collections::{BTreeMap, HashSet};
 use std::panic::catch_unwind;
 
+use gradpact_tests::conformance::{MEASURED, TOLD, left_out, messages, num, outcome, row, rules, step};
 use row::Row;
-use rules::{REASONS, Rule};
-use step::{Ran, Step};
-
-const MEASURED: &str = include_str!("torch-2.14.1.jsonl");
-
-/// Cases that the notes on the measurements tell, and the file does not have.
-const TOLD: &str = include_str!("told.jsonl");
+use rules::REASONS;
+use step::{Step, Tally};
 
 fn replay(row: &Row) -> Step {
     if let Some(reason) = left_out::reason(&row.id) {
@@ -99,62 +88,10 @@ fn replay(row: &Row) -> Step {
     }
 }
 
-/// Whether a case did what our rules demand, where that was worked out.
-fn obeys(row: &Row, ran: &Ran) -> Result<(), String> {
-    match &ran.by_rule {
-        Some((_, expected)) if *expected != ran.ours => {
-            Err(format!("{}:\n  by rule {expected:?}\n  but was {:?}", row.id, ran.ours))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// How a replayed case ended: as in PyTorch, or by a rule of ours.
-fn judge(row: &Row, ran: &Ran) -> Result<Option<Rule>, String> {
-    let Ran { ours, measured, by_rule, model } = ran;
-    if let Some(model) = model.as_ref().filter(|model| *model != measured) {
-        return Err(format!("{}:\n  PyTorch {measured:?}\n  is understood as {model:?}", row.id));
-    }
-    obeys(row, ran)?;
-    if let Some(failed) = &ours.failed {
-        messages::check(&row.id, failed)?;
-    }
-    match by_rule {
-        _ if ours == measured => Ok(None),
-        Some((rule, _)) => Ok(Some(*rule)),
-        None => Err(format!("{}:\n  PyTorch {measured:?}\n  but was {ours:?}", row.id)),
-    }
-}
-
-/// How many cases of a group ended in which way.
-#[derive(Debug, Default, PartialEq)]
-struct Counts {
-    equal: usize,
-    deviating: usize,
-    left_out: usize,
-}
-
 #[test]
 fn every_measured_case_is_equal_or_differs_by_rule_or_is_left_out_for_a_reason() {
-    let mut counts: BTreeMap<u64, Counts> = BTreeMap::new();
-    let mut used = HashSet::new();
-    let mut wrong = Vec::new();
-    for row in Row::read_all(MEASURED).into_iter().chain(Row::read_all(TOLD)) {
-        let counts = counts.entry(row.group).or_default();
-        // A panic in one case must not hide the others.
-        match catch_unwind(|| replay(&row)) {
-            Err(_) => wrong.push(format!("{}: panicked", row.id)),
-            Ok(Step::Left(_)) => counts.left_out += 1,
-            Ok(Step::Ran(ran)) => match judge(&row, &ran) {
-                Ok(None) => counts.equal += 1,
-                Ok(Some(rule)) => {
-                    counts.deviating += 1;
-                    used.insert(rule);
-                }
-                Err(problem) => wrong.push(problem),
-            },
-        }
-    }
+    let rows = Row::read_all(MEASURED).into_iter().chain(Row::read_all(TOLD));
+    let Tally { counts, used, wrong } = Tally::of(rows, replay, messages::check);
     println!("{counts:#?}");
     assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
     let unused: Vec<_> = REASONS.iter().filter(|(rule, _)| !used.contains(rule)).collect();
@@ -169,7 +106,7 @@ fn whole_families_of_cases_obey_the_rules_measured_or_not() {
         match catch_unwind(|| replay(row)) {
             Err(_) => wrong.push(format!("{}: panicked", row.id)),
             Ok(Step::Left(reason)) => assert_eq!(Some(reason), left_out::reason(&row.id)),
-            Ok(Step::Ran(ran)) => wrong.extend(obeys(row, &ran).err()),
+            Ok(Step::Ran(ran)) => wrong.extend(ran.obeys(&row.id).err()),
         }
     }
     assert!(rows.len() > 1000);

@@ -1,11 +1,11 @@
 //! Group 1: every output dtype, declaration and incoming dtype, through every way into a Function.
 
-use gradpact::{BackwardOptions, DType, DynTensor, GradDType, Result, Shape, apply, backward};
+use gradpact::{DType, GradDType};
+use gradpact_tests::conformance::{Embedded, runs};
 
 use crate::built_in;
 use crate::num::{self, Num};
 use crate::outcome::Outcome;
-use crate::probe::{Giver, Log, Probe, ones};
 use crate::row::{Row, declaration};
 use crate::rules::{Rule, Way, admitted, carried};
 use crate::step::Step;
@@ -54,21 +54,10 @@ pub(crate) fn entry(row: &Row) -> Step {
     let [out, declared, _] = row.parts()[..] else { panic!("{}", row.id) };
     let (out, declared) = (num::dtype(out).unwrap(), declaration(declared));
     let sent = row.incoming();
-    let log = Log::default();
-    let x = ones(DType::F32, sent.bits.len());
-    let y = &Probe::cast(&log, out, declared).on(&x).unwrap()[0];
     let asked = declared.unwrap_or(GradDType::Exactly(out));
-    let (result, between) = match row.id.split_once('/').unwrap().0 {
-        "1.direct" => (y.backward_with(&sent.vector(), BackwardOptions::new()), None),
-        "1.clone" => {
-            let same = built_in::same(y).unwrap();
-            assert_eq!(same.dtype(), out);
-            let result = same.backward_with(&sent.vector(), BackwardOptions::new());
-            (result, Some((GradDType::Exactly(out), carried(out, asked))))
-        }
-        _ => (apply(Giver(Some(sent.vector())), &[y]).and_then(|scalar| scalar[0].backward()), None),
-    };
-    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let cloned = row.id.starts_with("1.clone/");
+    let between = cloned.then(|| (GradDType::Exactly(out), carried(out, asked)));
+    let ours = runs::matrix::entry::<Embedded>(row);
     Route { sent, carried: None, between, asked, leaf: DType::F32 }.step(row, ours)
 }
 
@@ -76,16 +65,11 @@ pub(crate) fn entry(row: &Row) -> Step {
 pub(crate) fn float_sum(row: &Row) -> Step {
     let [out, declared] = row.parts()[..] else { panic!("{}", row.id) };
     let (out, declared) = (num::dtype(out).unwrap(), declaration(declared));
-    let log = Log::default();
-    let x = ones(DType::F32, 1);
-    let y = &Probe::cast(&log, out, declared).on(&x).unwrap()[0];
-    let loss = y.cast(DType::F32).and_then(|y| built_in::scaled(&built_in::sum(&y)?, 1e-10));
-    let result = loss.and_then(|loss| loss.backward());
     let asked = declared.unwrap_or(GradDType::Exactly(out));
     let sent = |dtype| Num::exactly(dtype, &[1e-10]);
     let loss = carried(DType::F32, asked);
     let between = Some((GradDType::Exactly(out), loss));
-    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let ours = runs::matrix::float_sum::<Embedded>(row);
     // The seed has the dtype that the loss asks for; where that is any, the loss's own.
     let carried = Some(sent(loss.dtype().unwrap_or(DType::F32)));
     Route { sent: sent(DType::F32), carried, between, asked, leaf: DType::F32 }.step(row, ours)
@@ -98,10 +82,6 @@ pub(crate) fn down(row: &Row) -> Step {
         return Step::left("an operation that we have no twin of");
     };
     let declared = declaration(declared);
-    let log = Log::default();
-    let x = num::tensor(DType::F32, &[1.0, 2.0]).requiring_grad().unwrap();
-    let y = &Probe::cast(&log, DType::F16, declared).on(&x).unwrap()[0];
-    let result = (down.apply)(y).and_then(|loss| built_in::scaled(&loss, 1e-10)?.backward());
     let asked = declared.unwrap_or(GradDType::Exactly(DType::F16));
     // The factor is rounded to the dtype of the gradient of the loss; the rest is exact, or nearly.
     let sent = |dtype| {
@@ -110,7 +90,7 @@ pub(crate) fn down(row: &Row) -> Step {
     };
     let loss = carried(down.loss, asked).dtype().unwrap_or(down.loss);
     let between = down.rounds.then_some((GradDType::Exactly(DType::F16), GradDType::Any));
-    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
+    let ours = runs::matrix::down::<Embedded>(row, down.apply);
     let way = Route { sent: sent(down.dtype), carried: Some(sent(loss)), between, asked, leaf: DType::F32 };
     if down.exact {
         return way.step(row, ours);
@@ -126,18 +106,7 @@ pub(crate) fn chain(row: &Row) -> Step {
     let (first, rest) = row.rest().split_once('/').unwrap();
     let (second, mode) = rest.split_once('/').unwrap();
     let (first, second) = (declaration(first), declaration(second));
-    let (log, outer_log) = (Log::default(), Log::default());
-    let x = ones(DType::F32, 1);
-    let y1 = &Probe::cast(&log, DType::F16, first).on(&x).unwrap()[0];
-    let y2 = &Probe::cast(&outer_log, DType::F16, second).on(y1).unwrap()[0];
     let sent = Num::exactly(DType::F32, &[1e-10]);
-    let run = || -> Result<()> {
-        if mode == "direct" {
-            return y2.backward_with(&sent.vector(), BackwardOptions::new());
-        }
-        built_in::scaled(&built_in::sum(&y2.cast(DType::F32)?)?, 1e-10)?.backward()
-    };
-    let result = run();
     let asked = |declared: Option<GradDType>| declared.unwrap_or(GradDType::Exactly(DType::F16));
     let outcome = |way| {
         let between = match (mode, way) {
@@ -156,32 +125,17 @@ pub(crate) fn chain(row: &Row) -> Step {
         outcome.extra.insert("outer_received".to_owned(), vec![Some(outer)]);
         outcome
     };
-    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
-    let ours = ours.with("outer_received", &outer_log.firsts());
+    let ours = runs::matrix::chain::<Embedded>(row);
     let measured = row.measured(&["outer_received"]);
     Step::modelled(ours, measured, Rule::Carried, outcome(Way::Ours)).understood(outcome(Way::PyTorch))
 }
 
 /// `1.implicit_scalar_grad`: a scalar needs no seed.
 pub(crate) fn implicit_seed(row: &Row) -> Step {
-    let log = Log::default();
-    let x = ones(DType::F32, 2);
-    let forward = Probe::new(&log, |ctx, _| {
-        ctx.set_output_grad_dtype(&[GradDType::Exactly(DType::F32)])?;
-        Ok(num::full(DType::F16, Shape::scalar(), 2.0).into())
-    });
-    let spread = |grad: &DynTensor| num::full(DType::F32, 2, Num::of(grad).values()[0]);
-    let y = forward.backward(move |_, grads| Ok(grads[0].as_ref().map(spread).unwrap().into())).on(&x);
-    let result = y.and_then(|y| y[0].backward());
-    Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]))
+    Step::equal(runs::matrix::implicit_seed::<Embedded>(), row.measured(&[]))
 }
 
 /// `1.multi_root_same_y`: one tensor as two roots.
 pub(crate) fn two_roots(row: &Row) -> Step {
-    let log = Log::default();
-    let x = ones(DType::F32, 1);
-    let y = &Probe::cast(&log, DType::F16, Some(GradDType::Exactly(DType::F32))).on(&x).unwrap()[0];
-    let seeds = [1.0, 2_f64.powi(-20)].map(|seed| num::tensor(DType::F32, &[seed]));
-    let result = backward(&[(y, Some(&seeds[0])), (y, Some(&seeds[1]))], BackwardOptions::new());
-    Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]))
+    Step::equal(runs::matrix::two_roots::<Embedded>(), row.measured(&[]))
 }

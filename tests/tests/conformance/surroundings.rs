@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use gradpact::autograd::checkpoint;
-use gradpact::{
-    BackwardOptions, Context, DType, DynTensor, Error, GradDType, Gradients, Inputs, Outputs, Result, apply,
-    backward, grad,
-};
+use gradpact::{BackwardOptions, DType, DynTensor, Error, GradDType, apply};
+use gradpact_tests::conformance::Embedded;
+use gradpact_tests::conformance::runs::surroundings::{self as runs, GRAPH, View, seed};
 
 use crate::built_in;
 use crate::num::{self, Num};
@@ -21,39 +20,15 @@ const F32: GradDType = GradDType::Exactly(DType::F32);
 /// The name of a leaf's node.
 const LEAF: &str = "AccumulateGrad";
 
-fn seed() -> Num {
-    Num::exactly(DType::F32, &[0.1, 0.2])
-}
-
 /// `10.input_as_is/…`, `10.returns_…` and `10.then_view/…`: outputs that share their values with the input.
 pub(crate) fn views(row: &Row) -> Step {
-    let (name, declared) = row.id["10.".len()..].rsplit_once('/').unwrap();
-    let declared = grad_dtype(declared).unwrap();
-    let log = Log::default();
-    let x = num::tensor(DType::F16, &[1.0, 2.0]).requiring_grad().unwrap();
-    let leaf = matches!(name, "input_as_is/leaf" | "returns_view_of_input" | "returns_detach");
-    let input = if leaf { x.clone() } else { built_in::same(&x).unwrap() };
-    let view = name == "then_view/y.view(2)";
-    let forward: fn(&DynTensor) -> Result<DynTensor> = match name {
-        "input_as_is/leaf" | "input_as_is/nonleaf" => |x| Ok(x.clone()),
-        "returns_view_of_input" => built_in::view,
-        "returns_detach" => |x| Ok(x.detach()),
-        "then_view/y.view(2)" => built_in::same,
-        other => panic!("{other}: no such case"),
-    };
-    let probe = Probe::new(&log, move |ctx, inputs| {
-        let y = forward(inputs.get(0)?)?;
-        ctx.set_output_grad_dtype(&[declared])?;
-        Ok(y.into())
-    });
-    let y = probe.on(&input).unwrap()[0].clone();
-    let node = y.grad_fn().unwrap();
-    let next = node.next_edges()[0].edge().unwrap().node();
-    let (grad_fn, next) = (node.name(), if next.name() == LEAF { LEAF } else { "operation" });
-    let y = if view { built_in::view(&y).unwrap() } else { y };
-    let result = y.backward_with(&seed().vector(), BackwardOptions::new());
-    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
-    let ours = ours.telling("grad_fn", grad_fn).telling("next", next);
+    let case = View::read(row);
+    let (declared, view, leaf) = (case.declared, case.viewed(), case.of_leaf());
+    let mut ours = case.run::<Embedded>();
+    let graph = ours.told.remove(GRAPH).unwrap();
+    let (name, next) = graph.split_once('(').unwrap();
+    let next = if next.starts_with(LEAF) { LEAF } else { "operation" };
+    let ours = ours.telling("grad_fn", name).telling("next", next);
     let outcome = |way| {
         let between = match (view, way) {
             (false, _) => GradDType::Any,
@@ -78,80 +53,27 @@ pub(crate) fn views(row: &Row) -> Step {
 
 /// `10.same_tensor_returned_twice` and `10.input_returned_twice`.
 pub(crate) fn returned_twice(row: &Row) -> Step {
-    let log = Log::default();
-    let x = ones(DType::F16, 2);
-    let input = row.id == "10.input_returned_twice";
-    let forward = move |ctx: &mut Context, inputs: &Inputs<'_>| -> Result<Outputs> {
-        ctx.set_output_grad_dtype(&[F32, GradDType::Exactly(DType::F64)])?;
-        let t = inputs.get(0)?;
-        let t = if input { t.clone() } else { built_in::same(t)? };
-        Ok([t.clone(), t].into())
-    };
-    let outputs = Probe::new(&log, forward).backward(|_, grads| Ok(last(grads))).on(&x).unwrap();
-    let seeds = [0.1, 0.3].map(|value| num::tensor(DType::F32, &[value, value]));
-    let roots = [(&outputs[0], Some(&seeds[0])), (&outputs[1], Some(&seeds[1]))];
-    let result = backward(&roots, BackwardOptions::new());
-    let ours = Outcome::of(&log, Some(&x)).failing("backward", result);
-    let second = Num::of(&seeds[1]).rounded(DType::F64);
-    let x_grad = Some(second.rounded(DType::F16));
-    let received = vec![vec![Some(Num::of(&seeds[0])), Some(second)]];
-    let by_rule = Outcome { received, x_grad, ..Outcome::default() };
-    Step::modelled(ours, row.measured(&[]), Rule::OutputsApart, by_rule)
-}
-
-/// The gradient of the second of two outputs.
-fn last(grads: Gradients) -> Gradients {
-    grads.into_iter().skip(1).collect()
+    let ours = runs::returned_twice::<Embedded>(row);
+    Step::modelled(ours, row.measured(&[]), Rule::OutputsApart, runs::returned_twice_by_rule())
 }
 
 /// `10.retain/…`: several backwards through one graph.
 pub(crate) fn retain(row: &Row) -> Step {
-    let log = Log::default();
-    let x = ones(DType::F32, 2);
-    let case = row.rest();
-    if case == "builtin_twice" {
-        let y = built_in::mul(&x, &x).unwrap();
-        let run = || {
-            y.backward_with(&seed().vector(), BackwardOptions::new())?;
-            y.backward_with(&seed().vector(), BackwardOptions::new())
-        };
-        let result = run();
-        return Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]));
-    }
-    let save = case != "twice_without_saved_tensors";
-    let probe = Probe::new(&log, move |ctx, inputs| {
-        ctx.set_output_grad_dtype(&[F32])?;
-        if save {
-            ctx.save_for_backward(inputs.get(0)?);
-        }
-        Ok(inputs.get(0)?.cast(DType::F16)?.into())
-    });
-    let probe = probe.backward(move |ctx, grads| {
-        if save {
-            ctx.saved_tensors()?;
-        }
-        Ok(built_in::doubled(grads[0].as_ref().unwrap())?.into())
-    });
-    let y = probe.on(&x).unwrap()[0].clone();
-    let first = BackwardOptions::new();
-    let first = if case.starts_with("retain_graph") { first.retain_graph() } else { first };
-    let run = || {
-        y.backward_with(&seed().vector(), first)?;
-        y.backward_with(&seed().vector(), BackwardOptions::new())
-    };
-    let result = run();
-    Step::equal(Outcome::of(&log, Some(&x)).failing("backward", result), row.measured(&[]))
+    Step::equal(runs::retain::<Embedded>(row), row.measured(&[]))
 }
 
 /// `10.other_errors`, those that can be made here.
 pub(crate) fn other_errors(row: &Row) -> Step {
-    let x = ones(DType::F32, 2);
-    let constant = num::full(DType::F32, 1, 1.0);
-    assert!(matches!(constant.backward(), Err(Error::NoGraph(_))));
-    assert!(matches!(built_in::same(&x).unwrap().backward(), Err(Error::SeedMissing { .. })));
-    let sum = built_in::sum(&x).unwrap();
-    let unused = grad(&[(&sum, None)], &[&ones(DType::F32, 1)], BackwardOptions::new());
-    assert!(matches!(unused, Err(Error::Unreachable { position: 0, .. })));
+    let errors = runs::other_errors::<Embedded>();
+    let expected = matches!(
+        errors,
+        [
+            Some(Error::NoGraph(_)),
+            Some(Error::SeedMissing { .. }),
+            Some(Error::Unreachable { position: 0, .. })
+        ]
+    );
+    assert!(expected, "{errors:?}");
     Step::equal(Outcome::default(), row.measured(&[]))
 }
 

@@ -3,22 +3,23 @@
 use gradpact::{DType, GradDType};
 use serde_json::Value;
 
-use crate::num::{self, Num};
-use crate::outcome::{Failed, Outcome};
+use super::num::{self, Num};
+use super::outcome::{Failed, Outcome};
 
 /// A line of the file.
-pub(crate) struct Row {
+#[derive(Clone, Debug)]
+pub struct Row {
     /// The stable name, which says what the case does.
-    pub(crate) id: String,
+    pub id: String,
     /// The number before the first dot.
-    pub(crate) group: u64,
+    pub group: u64,
     /// Everything.
-    pub(crate) json: Value,
+    pub json: Value,
 }
 
 impl Row {
     /// Every case of a file but the one that describes the environment.
-    pub(crate) fn read_all(text: &str) -> Vec<Self> {
+    pub fn read_all(text: &str) -> Vec<Self> {
         let rows = text.lines().map(|line| {
             let json: Value = serde_json::from_str(line).unwrap();
             Self { id: json["id"].as_str().unwrap().to_owned(), group: json["group"].as_u64().unwrap(), json }
@@ -27,28 +28,31 @@ impl Row {
     }
 
     /// The parts of the id after the group's name: `OUT`, `DECLARED` and `INCOMING` of `1.direct/OUT/DECLARED/INCOMING`.
-    pub(crate) fn parts(&self) -> Vec<&str> {
+    pub fn parts(&self) -> Vec<&str> {
         self.id.split('/').skip(1).collect()
     }
 
     /// The id without its first part.
-    pub(crate) fn rest(&self) -> &str {
+    pub fn rest(&self) -> &str {
         self.id.split_once('/').map_or("", |(_, rest)| rest)
     }
 
     /// What the case put in.
-    pub(crate) fn incoming(&self) -> Num {
+    pub fn incoming(&self) -> Num {
         Num::measured(self.json["incoming_dtype"].as_str().unwrap(), &self.json["incoming"]).unwrap()
     }
 
-    /// What was declared: nothing, or an entry for each output. `Err` for a dtype that we do not have.
-    pub(crate) fn declared(&self) -> Result<Option<Vec<GradDType>>, String> {
+    /// What was declared: nothing, or an entry for each output.
+    ///
+    /// # Errors
+    /// The name of a dtype that we do not have.
+    pub fn declared(&self) -> Result<Option<Vec<GradDType>>, String> {
         let Some(entries) = self.json["declared"].as_array() else { return Ok(None) };
         entries.iter().map(|entry| grad_dtype(entry.as_str().unwrap())).collect::<Result<_, _>>().map(Some)
     }
 
     /// The dtypes of the outputs, where they are all ours.
-    pub(crate) fn out_dtypes(&self) -> Option<Vec<DType>> {
+    pub fn out_dtypes(&self) -> Option<Vec<DType>> {
         match &self.json["out_dtype"] {
             Value::String(name) => Some(vec![num::dtype(name)?]),
             Value::Array(names) => names.iter().map(|name| num::dtype(name.as_str()?)).collect(),
@@ -57,7 +61,7 @@ impl Row {
     }
 
     /// The fact of this name in words: what was read, or what an attempt led to, its error as `error`.
-    pub(crate) fn told(&self, name: &str) -> Option<String> {
+    pub fn told(&self, name: &str) -> Option<String> {
         let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
         match self.json["extra"].get(name)? {
             Value::Object(attempt) => attempt.get("ok").map(words).or_else(|| Some("error".to_owned())),
@@ -66,14 +70,14 @@ impl Row {
     }
 
     /// A case of which only the name, and what it puts in, is known.
-    pub(crate) fn unmeasured(id: String, mut json: Value) -> Self {
+    pub fn unmeasured(id: String, mut json: Value) -> Self {
         json["id"] = Value::String(id.clone());
         let group = id.split('.').next().unwrap().parse().unwrap();
         Self { id, group, json }
     }
 
     /// What PyTorch did, with the facts of `extra` under these names.
-    pub(crate) fn measured(&self, extra: &[&str]) -> Outcome {
+    pub fn measured(&self, extra: &[&str]) -> Outcome {
         let error = self.json.get("error");
         Outcome {
             received: received(&self.json["received_dtype"], &self.json["received"]),
@@ -86,7 +90,10 @@ impl Row {
 }
 
 /// One entry of a declaration.
-pub(crate) fn grad_dtype(name: &str) -> Result<GradDType, String> {
+///
+/// # Errors
+/// The name of a dtype that we do not have.
+pub fn grad_dtype(name: &str) -> Result<GradDType, String> {
     match name {
         "None" => Ok(GradDType::Any),
         _ => num::dtype(name).map(GradDType::Exactly).ok_or_else(|| name.to_owned()),
@@ -94,7 +101,7 @@ pub(crate) fn grad_dtype(name: &str) -> Result<GradDType, String> {
 }
 
 /// `omitted`, `None` or a dtype, as ids write what was declared for one output.
-pub(crate) fn declaration(word: &str) -> Option<GradDType> {
+pub fn declaration(word: &str) -> Option<GradDType> {
     (word != "omitted").then(|| grad_dtype(word).unwrap())
 }
 

@@ -1,9 +1,12 @@
 //! What our errors say, for each measured case that fails here: the variant, and what its text must name.
 
-use crate::outcome::Failed;
+use super::outcome::Failed;
 
 /// Whether the error of a case is the one that it must be.
-pub(crate) fn check(id: &str, failed: &Failed) -> Result<(), String> {
+///
+/// # Errors
+/// What it must be, and is not.
+pub fn check(id: &str, failed: &Failed) -> Result<(), String> {
     let Some((kind, words)) = of(id) else {
         return Err(format!("{id}: no entry in `messages` for {failed:?}"));
     };

@@ -6,10 +6,10 @@ use gradpact::cpu::Array;
 use gradpact::{DType, DynTensor, Element, Shape, bf16, f8e4m3, f8e5m2, f16};
 use serde_json::Value;
 
-use gradpact_tests::format;
+use crate::format;
 
 /// The dtype of a PyTorch name; `None` where we have none like it.
-pub(crate) fn dtype(name: &str) -> Option<DType> {
+pub fn dtype(name: &str) -> Option<DType> {
     Some(match name {
         "float8_e4m3fn" | "e4m3" => DType::F8E4M3,
         "float8_e5m2" | "e5m2" => DType::F8E5M2,
@@ -28,7 +28,7 @@ pub(crate) fn dtype(name: &str) -> Option<DType> {
 }
 
 /// PyTorch's name of a dtype.
-pub(crate) fn name(dtype: DType) -> &'static str {
+pub fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::F8E4M3 => "float8_e4m3fn",
         DType::F8E5M2 => "float8_e5m2",
@@ -47,16 +47,16 @@ pub(crate) fn name(dtype: DType) -> &'static str {
 
 /// Dtype and stored bits of each element. Equal if all bits are, or both are NaN.
 #[derive(Clone)]
-pub(crate) struct Num {
+pub struct Num {
     /// The type of the elements.
-    pub(crate) dtype: DType,
+    pub dtype: DType,
     /// Their bits, row-major.
-    pub(crate) bits: Vec<u64>,
+    pub bits: Vec<u64>,
 }
 
 impl Num {
     /// What a tensor holds.
-    pub(crate) fn of(tensor: &DynTensor) -> Self {
+    pub fn of(tensor: &DynTensor) -> Self {
         fn read<T: Element>(tensor: &DynTensor, bits: impl Fn(T) -> u64) -> Vec<u64> {
             tensor.array().to_vec::<T>().unwrap().into_iter().map(bits).collect()
         }
@@ -78,7 +78,7 @@ impl Num {
     }
 
     /// These values, each rounded once by exact arithmetic.
-    pub(crate) fn exactly(dtype: DType, values: &[f64]) -> Self {
+    pub fn exactly(dtype: DType, values: &[f64]) -> Self {
         Self {
             dtype,
             bits: values.iter().map(|&v| format::stored_bits(dtype, format::round(dtype, v))).collect(),
@@ -86,7 +86,7 @@ impl Num {
     }
 
     /// The numbers of a measured case; `None` if they are of a dtype that we do not have.
-    pub(crate) fn measured(name: &str, numbers: &Value) -> Option<Self> {
+    pub fn measured(name: &str, numbers: &Value) -> Option<Self> {
         let dtype = dtype(name)?;
         let bits = match numbers["bits"].as_array() {
             Some(bits) => {
@@ -99,17 +99,17 @@ impl Num {
     }
 
     /// Each element as an `f64`.
-    pub(crate) fn values(&self) -> Vec<f64> {
+    pub fn values(&self) -> Vec<f64> {
         self.bits.iter().map(|&bits| value(self.dtype, bits)).collect()
     }
 
     /// The elements in `dtype`, each rounded once by exact arithmetic.
-    pub(crate) fn rounded(&self, dtype: DType) -> Self {
+    pub fn rounded(&self, dtype: DType) -> Self {
         Self::exactly(dtype, &self.values())
     }
 
     /// A tensor of these very bits.
-    pub(crate) fn tensor(&self, shape: impl Into<Shape>) -> DynTensor {
+    pub fn tensor(&self, shape: impl Into<Shape>) -> DynTensor {
         fn write<T: Element>(num: &Num, shape: Shape, element: impl Fn(u64) -> T) -> DynTensor {
             let elements: Vec<T> = num.bits.iter().map(|&bits| element(bits)).collect();
             DynTensor::from_array(Array::from_vec(elements, shape).unwrap())
@@ -132,18 +132,18 @@ impl Num {
     }
 
     /// The same elements as a tensor of one axis.
-    pub(crate) fn vector(&self) -> DynTensor {
+    pub fn vector(&self) -> DynTensor {
         self.tensor([self.bits.len()])
     }
 }
 
 /// A tensor of these values, each rounded once by exact arithmetic.
-pub(crate) fn tensor(dtype: DType, values: &[f64]) -> DynTensor {
+pub fn tensor(dtype: DType, values: &[f64]) -> DynTensor {
     Num::exactly(dtype, values).vector()
 }
 
 /// A tensor of `shape` filled with one value.
-pub(crate) fn full(dtype: DType, shape: impl Into<Shape>, value: f64) -> DynTensor {
+pub fn full(dtype: DType, shape: impl Into<Shape>, value: f64) -> DynTensor {
     let shape = shape.into();
     Num::exactly(dtype, &vec![value; shape.element_count()]).tensor(shape)
 }

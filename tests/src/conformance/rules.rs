@@ -2,12 +2,12 @@
 
 use gradpact::{DType, GradDType};
 
-use crate::num::Num;
-use gradpact_tests::format;
+use super::num::Num;
+use crate::format;
 
 /// A rule of ours that PyTorch does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// Gradient dtypes pass through built-in operations.
     Carried,
     /// A conversion from `f64` rounds once.
@@ -48,10 +48,19 @@ pub(crate) enum Rule {
     CheckpointKeeps,
     /// A backward cannot change the gradient that its caller holds.
     Immutable,
+    /// A host fetches what was saved before it calls backward.
+    FetchedFirst,
 }
 
-/// Every rule, what PyTorch does, and why we do otherwise.
-pub(crate) const REASONS: [(Rule, &str); 20] = [
+/// The rules that only hosts have, what PyTorch does, and why they do otherwise.
+pub const OF_HOSTS: [(Rule, &str); 1] = [(
+    Rule::FetchedFirst,
+    "a saved tensor that was changed in place is found out when backward asks for it; a host fetches all of them before it \
+     calls backward, which does not run then",
+)];
+
+/// Every rule of the embedded engine, what PyTorch does, and why we do otherwise.
+pub const REASONS: [(Rule, &str); 20] = [
     (
         Rule::Carried,
         "an operation rounds the gradient to its own storage dtype before the contract sees it; here built-in \
@@ -134,8 +143,8 @@ pub(crate) const REASONS: [(Rule, &str); 20] = [
 ];
 
 /// PyTorch's way of converting, or ours.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
     /// What was measured.
     PyTorch,
     /// What we promise.
@@ -143,7 +152,7 @@ pub(crate) enum Way {
 }
 
 /// A conversion, by exact arithmetic.
-pub(crate) fn convert(way: Way, num: &Num, dtype: DType) -> Num {
+pub fn convert(way: Way, num: &Num, dtype: DType) -> Num {
     let small = !matches!(dtype, DType::F32 | DType::F64);
     if way == Way::PyTorch && num.dtype == DType::F64 && small {
         return num.rounded(DType::F32).rounded(dtype);
@@ -152,7 +161,7 @@ pub(crate) fn convert(way: Way, num: &Num, dtype: DType) -> Num {
 }
 
 /// Admission to an edge: converted to the dtype that it asks for, if it asks for one.
-pub(crate) fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
+pub fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
     match contract.dtype() {
         Some(dtype) => convert(way, num, dtype),
         None => num.clone(),
@@ -160,7 +169,7 @@ pub(crate) fn admitted(way: Way, num: &Num, contract: GradDType) -> Num {
 }
 
 /// The gradient dtype of an operation's result stored in `storage`, whose input's gradient dtype is `input`.
-pub(crate) fn carried(storage: DType, input: GradDType) -> GradDType {
+pub fn carried(storage: DType, input: GradDType) -> GradDType {
     match input {
         GradDType::Any => GradDType::Any,
         GradDType::Exactly(dtype) => GradDType::Exactly(format::meeting(storage, dtype)),

@@ -2,35 +2,37 @@
 
 use std::collections::BTreeMap;
 
+use gradpact::function::Graph as _;
 use gradpact::{DynTensor, Error};
 
-use crate::num::Num;
-use crate::probe::Log;
+use super::num::Num;
+use super::probe::Log;
+use super::subject::{Dyn, Subject};
 
 /// What backward received, what the leaf got, and whether it failed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// For each call of backward, for each output, what came.
-    pub(crate) received: Vec<Vec<Option<Num>>>,
+    pub received: Vec<Vec<Option<Num>>>,
     /// The gradient of the leaf.
-    pub(crate) x_grad: Option<Num>,
+    pub x_grad: Option<Num>,
     /// Other tensors, by name.
-    pub(crate) extra: BTreeMap<String, Vec<Option<Num>>>,
+    pub extra: BTreeMap<String, Vec<Option<Num>>>,
     /// Other facts, in words.
-    pub(crate) told: BTreeMap<String, String>,
+    pub told: BTreeMap<String, String>,
     /// What went wrong.
-    pub(crate) failed: Option<Failed>,
+    pub failed: Option<Failed>,
 }
 
 /// An error. Two are equal if they came at the same time: what ours must say is told by the table of messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failed {
+pub struct Failed {
     /// `forward`, `backward` or another stage.
-    pub(crate) phase: String,
+    pub phase: String,
     /// The variant of our error.
-    pub(crate) kind: String,
+    pub kind: String,
     /// Our text.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl PartialEq for Failed {
@@ -41,12 +43,12 @@ impl PartialEq for Failed {
 
 impl Failed {
     /// An error of PyTorch's.
-    pub(crate) fn measured(phase: &str) -> Self {
+    pub fn measured(phase: &str) -> Self {
         Self { phase: phase.to_owned(), ..Self::default() }
     }
 
     /// An error of ours.
-    pub(crate) fn ours(phase: &str, error: &Error) -> Self {
+    pub fn ours(phase: &str, error: &Error) -> Self {
         Self { phase: phase.to_owned(), kind: kind(error.root()).to_owned(), message: error.to_string() }
     }
 }
@@ -77,31 +79,46 @@ fn kind(error: &Error) -> &'static str {
 
 impl Outcome {
     /// One call of backward with one output, and its leaf.
-    pub(crate) fn once(received: Num, x_grad: Num) -> Self {
+    pub fn once(received: Num, x_grad: Num) -> Self {
         Self { received: vec![vec![Some(received)]], x_grad: Some(x_grad), ..Self::default() }
     }
 
+    /// A backward that failed after one call with one output.
+    pub fn failed_after(received: Num) -> Self {
+        let failed = Some(Failed::measured("backward"));
+        Self { received: vec![vec![Some(received)]], failed, ..Self::default() }
+    }
+
+    /// What a run on the embedded engine left behind.
+    pub fn of(log: &Log, leaf: Option<&DynTensor>) -> Self {
+        Self::left::<super::Embedded>(log, leaf)
+    }
+
     /// What a run left behind.
-    pub(crate) fn of(log: &Log, leaf: Option<&DynTensor>) -> Self {
-        let x_grad = leaf.and_then(DynTensor::grad).as_ref().map(Num::of);
+    pub fn left<S: Subject>(log: &Log, leaf: Option<&Dyn<S>>) -> Self {
+        let x_grad = leaf.and_then(S::Engine::accumulated).as_ref().map(S::read);
         Self { received: log.calls(), x_grad, ..Self::default() }
     }
 
     /// The same, having failed in this phase.
-    pub(crate) fn failing(mut self, phase: &str, result: Result<(), Error>) -> Self {
+    pub fn failing(mut self, phase: &str, result: Result<(), Error>) -> Self {
         self.failed = result.err().map(|error| Failed::ours(phase, &error));
         self
     }
 
+    /// The same, with another fact of the embedded engine.
+    pub fn with(self, name: &str, tensors: &[Option<DynTensor>]) -> Self {
+        self.noting(name, tensors.iter().map(|tensor| tensor.as_ref().map(Num::of)).collect())
+    }
+
     /// The same, with another fact.
-    pub(crate) fn with(mut self, name: &str, tensors: &[Option<DynTensor>]) -> Self {
-        let tensors = tensors.iter().map(|tensor| tensor.as_ref().map(Num::of)).collect();
-        self.extra.insert(name.to_owned(), tensors);
+    pub fn noting(mut self, name: &str, numbers: Vec<Option<Num>>) -> Self {
+        self.extra.insert(name.to_owned(), numbers);
         self
     }
 
     /// The same, with a fact in words.
-    pub(crate) fn telling(mut self, name: &str, words: impl Into<String>) -> Self {
+    pub fn telling(mut self, name: &str, words: impl Into<String>) -> Self {
         self.told.insert(name.to_owned(), words.into());
         self
     }
