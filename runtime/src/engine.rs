@@ -12,6 +12,10 @@ use crate::shape::Shape;
 pub trait Engine: Copy + Debug + Send + Sync + 'static {
     /// The values of a tensor.
     type Array: Array;
+
+    /// Whether its tensors have a graph of their own, as those of a host. Then nothing about them is recorded in the graph of this
+    /// crate, and what would be is an error.
+    const HAS_OWN_GRAPH: bool = false;
 }
 
 /// The values of a tensor: immutable, cheap to clone.

@@ -17,6 +17,8 @@ pub enum Torch {}
 
 impl Engine for Torch {
     type Array = Array;
+
+    const HAS_OWN_GRAPH: bool = true;
 }
 
 /// A tensor of tch that gradpact can work with: defined, strided, and of one of its twelve dtypes.
@@ -48,10 +50,8 @@ impl Array {
             }
             code => from_code(code).ok_or_else(|| {
                 let dtypes = "bool, u8, i8, i16, i32, i64, f8e4m3, f8e5m2, f16, bf16, f32 and f64";
-                argument(
-                    operation,
-                    format!("the tensor is of kind {:?}; gradpact has {dtypes}", tensor.f_kind()),
-                )
+                let kind = tensor.f_kind().map_or_else(|_| code.to_string(), |kind| format!("{kind:?}"));
+                argument(operation, format!("the tensor is of kind {kind}; gradpact has {dtypes}"))
             })?,
         };
         Ok(Self { tensor, dtype, shape: OnceLock::new() })
@@ -104,6 +104,9 @@ impl engine::Array for Array {
     fn cast(&self, dtype: DType) -> Result<Self> {
         if dtype == self.dtype {
             return Ok(self.clone());
+        }
+        if ffi::is_grad_enabled() && self.tensor.requires_grad() && dtype.is_float() {
+            return crate::graph::convert(self, dtype);
         }
         let tensor = self.tensor.f_to_kind(kind(dtype)).map_err(|error| from_tch(&error))?;
         Ok(Self { tensor, dtype, shape: self.shape.clone() })

@@ -4,7 +4,8 @@
 use gradpact::Error;
 use gradpact::{DynTensor, Element, GradType, Result, Tensor};
 
-use crate::array::{Array, Torch};
+use crate::array::{Array, Torch, from_tch};
+use crate::differentiate::set_grad_dtype;
 
 /// From tensors of tch to typed ones and back.
 ///
@@ -20,6 +21,13 @@ pub trait FromTch: Sized {
 
     /// The tensor of tch.
     fn into_tch(self) -> tch::Tensor;
+
+    /// Makes this very tensor a leaf, or none, as the method of tch does that it stands before; the leaf keeps its gradient in the
+    /// dtype that the type says, where tch's own would keep it in that of the values.
+    ///
+    /// # Errors
+    /// A [`TorchError`](crate::TorchError) if it is not floating-point, or no leaf.
+    fn set_requires_grad(&self, requires_grad: bool) -> Result<Self>;
 }
 
 impl<D: Element, G: GradType> FromTch for Tensor<D, G, Torch> {
@@ -29,6 +37,15 @@ impl<D: Element, G: GradType> FromTch for Tensor<D, G, Torch> {
 
     fn into_tch(self) -> tch::Tensor {
         self.into_dyn().into_array().into_tensor()
+    }
+
+    fn set_requires_grad(&self, requires_grad: bool) -> Result<Self> {
+        let leaf = self.as_dyn().set_requires_grad(requires_grad)?;
+        match self.grad_dtype() {
+            Some(grad_dtype) if requires_grad => set_grad_dtype(leaf.array(), grad_dtype)?,
+            _ => {}
+        }
+        Self::from_dyn(leaf)
     }
 }
 
@@ -40,5 +57,10 @@ impl FromTch for DynTensor<Torch> {
 
     fn into_tch(self) -> tch::Tensor {
         self.into_array().into_tensor()
+    }
+
+    fn set_requires_grad(&self, requires_grad: bool) -> Result<Self> {
+        let leaf = self.array().f_set_requires_grad(requires_grad).map_err(|error| from_tch(&error))?;
+        Self::from_tch(leaf)
     }
 }

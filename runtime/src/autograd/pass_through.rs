@@ -176,6 +176,7 @@ impl<E: Engine> DynTensor<E> {
 
     /// [`with_grad_dtype`](Self::with_grad_dtype) under the name of the method that was called.
     pub(crate) fn redeclared(&self, name: &'static str, grad_dtype: GradDType) -> Result<Self> {
+        Self::refuse_foreign("with_grad_dtype")?;
         grad_dtype.require_float("with_grad_dtype")?;
         let contract = GradContract::declared(grad_dtype);
         let array = self.array().clone();

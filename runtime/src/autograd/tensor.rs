@@ -191,12 +191,27 @@ impl<E: Engine> DynTensor<E> {
 
     /// The sink of this leaf, and what is known of its gradient.
     fn as_leaf(&self, call: &'static str) -> Result<(&AccumulateGrad<E>, &InputMetadata)> {
+        Self::refuse_foreign(call)?;
         let leaf = self.leaf().zip(self.origin.edge().map(Edge::metadata));
         leaf.ok_or_else(|| Error::NotALeaf { call, producer: self.describe() })
     }
 
+    /// Refuses a call that would record something about a tensor whose graph is not that of this crate.
+    ///
+    /// # Errors
+    /// [`Error::Argument`].
+    pub(super) fn refuse_foreign(operation: &'static str) -> Result<()> {
+        if !E::HAS_OWN_GRAPH {
+            return Ok(());
+        }
+        let problem = "the tensor is recorded in the graph of its engine, which this method does not reach: call the method of \
+                       the same name of a typed tensor, or that of the engine's own tensor";
+        Err(Error::Argument { operation, problem: problem.to_owned() })
+    }
+
     fn leaf_with(&self, contract: GradContract) -> Result<Self> {
         let operation = "requiring_grad";
+        Self::refuse_foreign(operation)?;
         GradDType::Exactly(self.dtype()).require_float(operation)?;
         contract.grad_dtype.require_float(operation)?;
         let node = AccumulateGrad::record(&self.array, contract)?;
@@ -237,6 +252,9 @@ impl<E: Engine> DynTensor<E> {
             Origin::Cut(cut) => format!("is cut off from its graph: {cut}"),
             _ if !self.dtype().is_float() => {
                 format!("is {}; only floating-point tensors that require a gradient have one", self.dtype())
+            }
+            _ if E::HAS_OWN_GRAPH => {
+                "is recorded, if at all, in the graph of its engine, not in that of gradpact".to_owned()
             }
             _ => "does not require a gradient, and neither does anything it was computed from; \
                   make a leaf with `requiring_grad`"

@@ -61,6 +61,7 @@ pub trait OutputSlot<E: Engine>: Slot<E> {
     label = "not a tensor type, nor a tuple of up to 8 of them",
     note = "use `Tensor<D>`, `Tensor<D, G>`, or a tuple of up to 8 of these; a Function of more tensors implements \
             `Function` by hand",
+    note = "tensors of another engine than gradpact's own need `impl Op<ThatEngine> for …`, and the prelude of that engine",
     note = "what is not a tensor is a field of the struct"
 )]
 pub trait Tensors<E: Engine>: Sized {

@@ -203,3 +203,39 @@ fn an_optional_input_may_be_absent_and_an_integer_output_has_no_gradient() {
         assert_eq!(bias.grad().is_some(), given);
     }
 }
+
+#[test]
+fn a_typed_tensor_made_a_leaf_in_place_keeps_its_gradient_as_its_type_says() {
+    let h = Tensor::<f16, f32, Torch>::from_tch(values(&[1.0, 2.0], Kind::Half)).unwrap();
+    let _leaf = h.set_requires_grad(true).unwrap();
+    assert_eq!(gradpact_torch::grad_dtype(&h).unwrap(), Some(GradDType::Exactly(DType::F32)));
+    let wide = h.cast::<f32>().unwrap();
+    (wide.sum(Kind::Float) * 1e-10).backward();
+    let grad: Value<f32, Torch> = h.grad().unwrap();
+    assert_eq!((grad.dtype(), read(&grad)[0] as f32), (DType::F32, 1e-10));
+}
+
+#[test]
+fn a_dynamic_tensor_is_cast_without_rounding_its_gradient_as_a_typed_one_is() {
+    let x = Tensor::<f32, f32, Torch>::from_tch(leaf(&POINTS, Kind::Float)).unwrap();
+    let y: Tensor<f16, f32, Torch> = Silu.apply(&x).unwrap();
+    let wide = y.as_dyn().cast(DType::F32).unwrap();
+    (wide.array().sum(Kind::Float) * 1e-10).backward();
+    assert!(read(&x.grad().unwrap()).iter().any(|&grad| grad != 0.0));
+}
+
+#[test]
+fn what_would_be_recorded_in_gradpacts_own_graph_is_refused_for_tensors_of_libtorch() {
+    let tensor = DynTensor::<Torch>::from_tch(values(&[1.0], Kind::Half)).unwrap();
+    let refused = [
+        tensor.requiring_grad().map(drop),
+        tensor.requiring_grad_in(GradDType::Exactly(DType::F32)).map(drop),
+        tensor.with_grad_dtype(GradDType::Exactly(DType::F32)).map(drop),
+        tensor.set_grad(None),
+        tensor.set_grad_dtype(GradDType::Any),
+    ];
+    for result in refused {
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains("the graph of its engine"), "{message}");
+    }
+}
