@@ -66,6 +66,16 @@ fn require_float(operation: &'static str, x: &DynTensor) -> Result<()> {
     Err(Error::DType { operation, expected: "a floating-point dtype".to_owned(), got: x.dtype() })
 }
 
+/// One element in the dtype and on the device of another tensor.
+fn filled(like: &Tensor, value: Scalar) -> Computed {
+    Tensor::f_full([0_i64; 0], value, (like.kind(), like.device()))
+}
+
+/// `x` where it is `inside`, `limit` where it is `outside`, and what is neither, a NaN, without its gradient.
+fn limited(x: &Tensor, inside: &Tensor, outside: &Tensor, limit: &Tensor) -> Computed {
+    x.f_where_self(inside, &limit.f_where_self(outside, &x.f_detach()?)?)
+}
+
 fn extents(shape: &Shape) -> Vec<i64> {
     shape.iter().map(|&extent| extent as i64).collect()
 }
@@ -120,14 +130,24 @@ impl Ops for Torch {
         }
     }
 
+    /// By comparisons: the slope at a limit is 1, which that of libtorch's own `clamp` is not in every version.
     fn clamp(x: &DynTensor, min: Option<f64>, max: Option<f64>) -> Result<DynTensor> {
-        let limit = |limit: Option<f64>| limit.map(|limit| scalar_for("clamp", x, limit)).transpose();
-        match (limit(min)?, limit(max)?) {
-            (None, None) => Ok(x.clone()),
-            (Some(min), None) => computed("clamp", [x], false, |[x]| x.f_clamp_min(min)),
-            (None, Some(max)) => computed("clamp", [x], false, |[x]| x.f_clamp_max(max)),
-            (Some(min), Some(max)) => computed("clamp", [x], false, |[x]| x.f_clamp(min, max)),
+        let mut clamped = x.clone();
+        if let Some(min) = min {
+            let min = scalar_for("clamp", x, min)?;
+            clamped = computed("clamp", [&clamped], true, |[x]| {
+                let min = filled(x, min)?;
+                limited(x, &x.f_ge_tensor(&min)?, &x.f_lt_tensor(&min)?, &min)
+            })?;
         }
+        if let Some(max) = max {
+            let max = scalar_for("clamp", x, max)?;
+            clamped = computed("clamp", [&clamped], true, |[x]| {
+                let max = filled(x, max)?;
+                limited(x, &x.f_le_tensor(&max)?, &x.f_gt_tensor(&max)?, &max)
+            })?;
+        }
+        Ok(clamped)
     }
 
     fn compare(op: CmpOp, lhs: &DynTensor, rhs: &DynTensor) -> Result<DynTensor> {

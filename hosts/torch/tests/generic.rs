@@ -10,7 +10,7 @@ use gradpact::Cpu;
 use gradpact::ops::DynTensorOps as _;
 use gradpact::prelude::*;
 use gradpact_tests::generic::operations::{Operation, alone, inside, operations};
-use gradpact_tests::generic::{Access, CPU, Outcome, functions};
+use gradpact_tests::generic::{Access, CPU, Outcome, functions, leaf, outcome};
 use gradpact_torch::{FromTch, Torch, kind};
 use tch::Kind;
 
@@ -128,10 +128,20 @@ fn operations_inside_a_function_give_what_they_give_on_the_embedded_engine() {
 }
 
 #[test]
-fn one_source_of_a_function_gives_the_same_bits_on_both_engines() {
+fn one_source_of_a_function_gives_the_same_on_both_engines() {
     let (embedded, torch) = (functions::outcomes(&CPU).unwrap(), functions::outcomes(&TORCH).unwrap());
-    assert_eq!(torch, embedded);
-    assert!(torch.iter().all(|(_, outcome)| outcome.grads.iter().all(Option::is_some)));
+    assert_eq!(embedded.len(), torch.len());
+    for ((name, expected), (_, got)) in embedded.iter().zip(&torch) {
+        // The others are made of `exp` and `rsqrt`, whose last place may differ; an output of 16 bits rarely shows it.
+        let exact = matches!(*name, "Huber" | "Linear");
+        let allowed = if exact { 0.0 } else { 4.0 * unit(DType::F32) };
+        let grads = Outcome { output: expected.output.clone(), grads: got.grads.clone() };
+        assert!(grads.difference(expected).unwrap() <= allowed, "{name}: {got:?}, expected {expected:?}");
+        let allowed = if exact { 0.0 } else { unit(expected.output.dtype) };
+        let output = got.output.difference(&expected.output);
+        assert!(output.unwrap() <= allowed, "{name}: {got:?}, expected {expected:?}");
+        assert!(got.grads.iter().all(Option::is_some), "{name}");
+    }
 }
 
 #[test]
@@ -155,6 +165,19 @@ fn a_generic_function_is_one_node_of_libtorchs_graph() {
     let y: Tensor<f16, f32, Torch> =
         Twice.apply(&Tensor::<f32, f32, Torch>::from_tch(leaf).unwrap()).unwrap();
     assert_eq!(gradpact_torch::grad_fn_name(&y).unwrap().as_deref(), Some("TwiceBackward"));
+}
+
+#[test]
+fn the_slope_of_clamp_is_one_at_its_limits_and_a_nan_stays() {
+    fn clamped<E: gradpact::Ops>(access: &Access<E>) -> Outcome {
+        let x = leaf::<f16, f16, E>(access, &[5], &[0.5, -0.25, 0.75, -1.0, f64::NAN]).unwrap();
+        let y = x.as_dyn().clamp(-0.25, 0.5).unwrap();
+        outcome(access, &y, DType::F16, || vec![x.grad().map(Tensor::into_dyn)]).unwrap()
+    }
+    let (embedded, torch) = (clamped(&CPU), clamped(&TORCH));
+    assert_eq!(torch.grads[0].as_ref().unwrap().values[..4], [0.25, -0.5, 0.0, 0.0]);
+    assert_eq!(torch.grads, embedded.grads);
+    assert!(torch.output.values[4].is_nan());
 }
 
 /// What can be computed with integers, and what cannot.

@@ -50,14 +50,19 @@ pub enum Rule {
     Immutable,
     /// A host fetches what was saved before it calls backward.
     FetchedFirst,
+    /// A host takes gradients that are dense.
+    Dense,
 }
 
 /// The rules that only hosts have, what PyTorch does, and why they do otherwise.
-pub const OF_HOSTS: [(Rule, &str); 1] = [(
-    Rule::FetchedFirst,
-    "a saved tensor that was changed in place is found out when backward asks for it; a host fetches all of them before it \
-     calls backward, which does not run then",
-)];
+pub const OF_HOSTS: [(Rule, &str); 2] = [
+    (
+        Rule::FetchedFirst,
+        "a saved tensor that was changed in place is found out when backward asks for it; a host fetches all of them before \
+         it calls backward, which does not run then",
+    ),
+    (Rule::Dense, "a sparse gradient goes on as it is; in a host it is an error, as are all sparse tensors"),
+];
 
 /// Every rule of the embedded engine, what PyTorch does, and why we do otherwise.
 pub const REASONS: [(Rule, &str); 20] = [

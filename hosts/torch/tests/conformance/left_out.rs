@@ -7,14 +7,13 @@ use gradpact_tests::conformance::left_out;
 pub(crate) const GROUPS: [u64; 8] = [1, 2, 3, 4, 5, 8, 9, 10];
 
 /// Beginnings of ids that are replayed here, though not on the embedded engine.
-const ONLY_HERE: [&str; 4] =
-    ["1.down/zeros_f32.add_(y)", "1.down/zeros_f32.copy_(y)", "10.then_inplace/", "10.saved/"];
+const ONLY_HERE: [&str; 5] =
+    ["1.down/zeros_f32.add_(y)", "1.down/zeros_f32.copy_(y)", "5.layout/", "10.then_inplace/", "10.saved/"];
 
 /// Reasons that are others than there.
-const OWN: [(&str, &str); 3] = [
+const OWN: [(&str, &str); 2] = [
     ("10.mark_dirty/", "a Function cannot mark its inputs as changed in place"),
     ("5.device/", "tch has no `meta` device; gradients on another device need a GPU"),
-    ("5.layout/", "a sparse gradient is an error of the host, see `tests/host/bad_input.rs`"),
 ];
 
 /// Why a case is left out, if it is.

@@ -12,9 +12,10 @@ mod left_out;
 mod messages;
 mod subject;
 
-use gradpact::{DType, Error};
+use gradpact::{BackwardOptions, DType, DynTensor, Error, GradDType};
 use gradpact_tests::conformance::num::Num;
 use gradpact_tests::conformance::outcome::{Failed, Outcome};
+use gradpact_tests::conformance::probe::{Log, Probe};
 use gradpact_tests::conformance::row::{Row, declaration};
 use gradpact_tests::conformance::rules::{OF_HOSTS, Rule};
 use gradpact_tests::conformance::runs::api::{self, without_flags_of_failures};
@@ -23,7 +24,9 @@ use gradpact_tests::conformance::runs::returns::{self, HOOK, Returned, tenth};
 use gradpact_tests::conformance::runs::surroundings::{self, GRAPH, View};
 use gradpact_tests::conformance::runs::{matrix, sums};
 use gradpact_tests::conformance::step::{Step, Tally};
-use gradpact_tests::conformance::{MEASURED, TOLD};
+use gradpact_tests::conformance::{MEASURED, Subject as _, TOLD};
+use gradpact_torch::FromTch as _;
+use tch::{Device, Kind, Tensor};
 
 use subject::Libtorch;
 
@@ -67,6 +70,7 @@ fn replay(row: &Row) -> Step {
             let by_rule = Outcome::failed_after(tenth(returns::returned_count(row)));
             by(Rule::LargerShape, row, returns::returned_shape::<Libtorch>(row), by_rule)
         }
+        "5.layout" => sparse(row),
         "5.order" => {
             let by_rule = Outcome::failed_after(tenth(2));
             by(Rule::LargerShape, row, returns::order::<Libtorch>(), by_rule)
@@ -149,6 +153,22 @@ fn returned_dtype(row: &Row) -> Step {
     Step::equal(ours, row.measured(if case.nonleaf { &[HOOK] } else { &[] }))
 }
 
+/// `5.layout/sparse_coo…`: backward returns a sparse gradient.
+fn sparse(row: &Row) -> Step {
+    let kind = if row.id.ends_with("_f16") { Kind::Half } else { Kind::Float };
+    let log = Log::default();
+    let x = Libtorch::ones(DType::F32, 2);
+    let probe = Probe::<Libtorch>::cast(&log, DType::F16, Some(GradDType::Exactly(DType::F32)));
+    let probe = probe.backward(move |_, _| {
+        let sparse = Tensor::ones([2], (kind, Device::Cpu)).to_sparse_sparse_dim(1);
+        Ok(DynTensor::from_tch(sparse)?.into())
+    });
+    let y = probe.on(&x).unwrap()[0].clone();
+    let result = y.backward_with(&Libtorch::vector(&tenth(2)), BackwardOptions::new());
+    let ours = Outcome::left::<Libtorch>(&log, Some(&x)).failing("backward", result);
+    by(Rule::Dense, row, ours, Outcome::failed_after(tenth(2)))
+}
+
 /// `8.once_differentiable/…`.
 fn once(row: &Row) -> Step {
     let ours = nonleaf::once::<Libtorch>(row);
@@ -166,7 +186,7 @@ fn once(row: &Row) -> Step {
 /// `9.nonleaf/DECLARED`: only the zeros of an unused y differ, which have the declared dtype.
 fn of_nonleaf(row: &Row) -> Step {
     let measured = nonleaf::measured_nonleaf(row);
-    let dtype = declaration(row.rest()).and_then(gradpact::GradDType::dtype).unwrap_or(DType::F16);
+    let dtype = declaration(row.rest()).and_then(GradDType::dtype).unwrap_or(DType::F16);
     let by_rule = measured.clone().noting(NONLEAF[5], vec![Some(Num::exactly(dtype, &[0.0]))]);
     Step::modelled(nonleaf::nonleaf::<Libtorch>(row), measured, Rule::DeclaredZeros, by_rule)
 }
@@ -191,5 +211,5 @@ fn every_measured_case_is_equal_in_libtorch_or_differs_by_rule_or_is_left_out_fo
     let unused: Vec<_> = OF_HOSTS.iter().filter(|(rule, _)| !used.contains(rule)).collect();
     assert!(unused.is_empty(), "rules that no case shows: {unused:?}");
     let replayed: usize = counts.values().map(|counts| counts.equal + counts.deviating).sum();
-    assert!(replayed > 800, "{replayed}");
+    assert!(replayed > 900, "{replayed}");
 }

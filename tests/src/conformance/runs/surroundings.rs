@@ -16,7 +16,7 @@ pub fn seed() -> Num {
     Num::exactly(DType::F32, &[0.1, 0.2])
 }
 
-/// What made the output of a case of [`views`], among its facts.
+/// What made the output of a [`View`], among its facts.
 pub const GRAPH: &str = "graph";
 
 /// A case of `10.input_as_is/…`, `10.returns_…` and `10.then_view/…`: an output that shares its values with the input.
