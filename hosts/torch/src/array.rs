@@ -105,9 +105,6 @@ impl engine::Array for Array {
         if dtype == self.dtype {
             return Ok(self.clone());
         }
-        if ffi::is_grad_enabled() && self.tensor.requires_grad() && dtype.is_float() {
-            return crate::graph::convert(self, dtype);
-        }
         let tensor = self.tensor.f_to_kind(kind(dtype)).map_err(|error| from_tch(&error))?;
         Ok(Self { tensor, dtype, shape: self.shape.clone() })
     }

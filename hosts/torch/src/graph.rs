@@ -86,8 +86,14 @@ impl Graph for Torch {
         DynTensor::from_array(detached.unwrap_or_else(|| array.clone()))
     }
 
+    /// A node of our own, which passes the gradient on as it came. That of libtorch converts it to the storage dtype of `tensor`,
+    /// and so would flush what `tensor` declared.
     fn converted(tensor: &DynTensor<Self>, dtype: DType) -> Result<DynTensor<Self>> {
-        tensor.array().cast(dtype).map(DynTensor::from_array)
+        let is_recorded = ffi::is_grad_enabled() && tensor.array().requires_grad();
+        if dtype == tensor.dtype() || !is_recorded || !dtype.is_float() {
+            return tensor.array().cast(dtype).map(DynTensor::from_array);
+        }
+        only(Self::record_function(Cast { dtype }, &[Some(tensor)])?)
     }
 
     fn redeclared(
@@ -100,13 +106,6 @@ impl Graph for Torch {
         }
         only(Self::record_function(Redeclared { name, grad_dtype }, &[Some(tensor)])?)
     }
-}
-
-/// A conversion with a node of our own, which passes the gradient on as it came. That of libtorch converts it to the storage dtype
-/// of what it is given, and so would flush what that declared.
-pub(crate) fn convert(array: &Array, dtype: DType) -> Result<Array> {
-    let tensor = DynTensor::from_array(array.clone());
-    only(Torch::record_function(Cast { dtype }, &[Some(&tensor)])?).map(DynTensor::into_array)
 }
 
 fn only(outputs: Outputs<Torch>) -> Result<DynTensor<Torch>> {

@@ -216,15 +216,6 @@ fn a_typed_tensor_made_a_leaf_in_place_keeps_its_gradient_as_its_type_says() {
 }
 
 #[test]
-fn a_dynamic_tensor_is_cast_without_rounding_its_gradient_as_a_typed_one_is() {
-    let x = Tensor::<f32, f32, Torch>::from_tch(leaf(&POINTS, Kind::Float)).unwrap();
-    let y: Tensor<f16, f32, Torch> = Silu.apply(&x).unwrap();
-    let wide = y.as_dyn().cast(DType::F32).unwrap();
-    (wide.array().sum(Kind::Float) * 1e-10).backward();
-    assert!(read(&x.grad().unwrap()).iter().any(|&grad| grad != 0.0));
-}
-
-#[test]
 fn what_would_be_recorded_in_gradpacts_own_graph_is_refused_for_tensors_of_libtorch() {
     let tensor = DynTensor::<Torch>::from_tch(values(&[1.0], Kind::Half)).unwrap();
     let refused = [
