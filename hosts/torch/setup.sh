@@ -62,7 +62,10 @@ _gradpact_setup() (
     echo "$prefix/env.sh"
 )
 
-if _gradpact_env=$(_gradpact_setup "${1:-2.13.0}"); then
+# In a script, sourcing without a version shows that script's own arguments.
+_gradpact_version=2.13.0
+if [[ ${1:-} == [0-9]*.* ]] || ! (return 0 2>/dev/null); then _gradpact_version=${1:-2.13.0}; fi
+if _gradpact_env=$(_gradpact_setup "$_gradpact_version"); then
     if (return 0 2>/dev/null); then
         # shellcheck disable=SC1090
         . "$_gradpact_env"

@@ -25,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -249,6 +250,59 @@ struct Outputs {
   const Tensor* const* tensors;
   const GpOutput* contracts;
   size_t count;
+
+  bool has_gradient(size_t i) const { return contracts[i].grad != GP_NOT_DIFFERENTIABLE; }
+};
+
+struct Saved {
+  const Tensor* const* tensors;
+  size_t count;
+};
+
+// The outputs as they are attached to the node, which happens in place.
+//
+// So each must be a tensor of its own. One that somebody holds beside the node (the Function, what it stored, the caller) would
+// become part of the graph behind their back, and one that is returned twice would be one output: of these an alias is attached.
+// A non-differentiable view is one too, since libtorch leaves a view what it was.
+class Attached {
+ public:
+  Attached(const ag::variable_list& inputs, const Outputs& outputs, const Saved& saved) {
+    std::unordered_set<at::TensorImpl*> given;
+    for (const auto& input : inputs)
+      if (input.defined()) given.insert(input.unsafeGetTensorImpl());
+    std::unordered_map<at::TensorImpl*, size_t> handles;
+    for (size_t i = 0; i < outputs.count; ++i) ++handles[outputs.tensors[i]->unsafeGetTensorImpl()];
+    for (size_t i = 0; i < saved.count; ++i)
+      if (saved.tensors[i]) ++handles[saved.tensors[i]->unsafeGetTensorImpl()];
+    raw.reserve(outputs.count);
+    for (size_t i = 0; i < outputs.count; ++i) {
+      const Tensor& tensor = *outputs.tensors[i];
+      auto* impl = tensor.unsafeGetTensorImpl();
+      bool is_input = given.count(impl) > 0;
+      bool is_shared = !is_input && tensor.use_count() > handles[impl];
+      bool is_view = !outputs.has_gradient(i) && !is_input && tensor.is_view();
+      auto [place, is_first] = places_.emplace(impl, i);
+      if (is_input) place->second = outputs.count;
+      // A saved output is the one that has a gradient.
+      else if (!is_first && !outputs.has_gradient(place->second) && outputs.has_gradient(i)) place->second = i;
+      Tensor output = is_shared || is_view || !is_first ? tensor.detach() : tensor;
+      if (!outputs.has_gradient(i)) not_differentiable.insert(output.unsafeGetTensorImpl());
+      raw.emplace_back(std::move(output));
+    }
+  }
+
+  // Which output a saved tensor is, if it is one.
+  std::optional<size_t> place(const Tensor& saved) const {
+    auto found = places_.find(saved.unsafeGetTensorImpl());
+    if (found == places_.end() || found->second >= raw.size()) return std::nullopt;
+    return found->second;
+  }
+
+  std::vector<std::optional<Tensor>> raw;
+  std::unordered_set<at::TensorImpl*> not_differentiable;
+
+ private:
+  std::unordered_map<at::TensorImpl*, size_t> places_;
 };
 
 void record(
@@ -257,8 +311,7 @@ void record(
     const Tensor* const* given,
     size_t inputs,
     Outputs outputs,
-    const Tensor* const* saved,
-    size_t saved_count,
+    Saved saved,
     bool materialize,
     GpList* out) {
   ag::variable_list variables;
@@ -268,16 +321,10 @@ void record(
   auto node = c10::make_intrusive<RustNode>(std::move(state), std::move(name), inputs);
   node->set_next_edges(ag::collect_next_edges(variables));
 
-  std::vector<std::optional<Tensor>> raw;
-  std::unordered_set<at::TensorImpl*> not_differentiable, dirty, seen;
-  raw.reserve(outputs.count);
-  for (size_t i = 0; i < outputs.count; ++i) {
-    Tensor output = *outputs.tensors[i];
-    // The same tensor twice would be one output: each has its own gradient.
-    if (outputs.count > 1 && !seen.insert(output.unsafeGetTensorImpl()).second) output = output.detach();
-    if (outputs.contracts[i].grad == GP_NOT_DIFFERENTIABLE) not_differentiable.insert(output.unsafeGetTensorImpl());
-    raw.emplace_back(std::move(output));
-  }
+  Attached attached_outputs(variables, outputs, saved);
+  const auto& raw = attached_outputs.raw;
+  const auto& not_differentiable = attached_outputs.not_differentiable;
+  std::unordered_set<at::TensorImpl*> dirty;
 
 #if GP_TORCH >= 214
   NodePtr attached;
@@ -305,16 +352,17 @@ void record(
   }
   node->set_outputs({outputs.contracts, outputs.contracts + outputs.count}, std::move(zeros));
 
-  if (saved_count > 0) {
+  if (saved.count > 0) {
     std::vector<ag::SavedVariable> kept;
-    kept.reserve(saved_count);
-    for (size_t i = 0; i < saved_count; ++i) {
-      if (!saved[i]) {
+    kept.reserve(saved.count);
+    for (size_t i = 0; i < saved.count; ++i) {
+      if (!saved.tensors[i]) {
         kept.emplace_back();
-        continue;
+      } else if (auto place = attached_outputs.place(*saved.tensors[i])) {
+        kept.emplace_back(*wrapped[*place], /*is_output=*/outputs.has_gradient(*place));
+      } else {
+        kept.emplace_back(*saved.tensors[i], /*is_output=*/false);
       }
-      const Tensor& tensor = *saved[i];
-      kept.emplace_back(tensor, /*is_output=*/tensor.grad_fn().get() == node.get());
     }
     node->save(std::move(kept));
   }
@@ -449,8 +497,8 @@ GpStatus gp_record(
   }
   return guarded([&] {
     record(
-        std::move(owned), std::string(name, name_length), inputs, input_count, {outputs, contracts, output_count}, saved,
-        saved_count, materialize != 0, out);
+        std::move(owned), std::string(name, name_length), inputs, input_count, {outputs, contracts, output_count},
+        {saved, saved_count}, materialize != 0, out);
   });
 }
 // The saved tensors; undefined ones stand for inputs that were not given.

@@ -42,6 +42,9 @@ pub fn grad(
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     check("grad", roots, options)?;
+    if inputs.is_empty() {
+        return Ok(Vec::new());
+    }
     for input in inputs {
         Array::new("grad", input.shallow_clone())?;
     }
@@ -76,7 +79,10 @@ pub fn set_grad_dtype(leaf: &Tensor, grad_dtype: GradDType) -> Result<()> {
     if let Some(dtype) = grad_dtype.dtype().filter(|dtype| !dtype.is_float()) {
         return Err(argument("set_grad_dtype", format!("a gradient is floating-point, {dtype} is not")));
     }
-    Array::new("set_grad_dtype", leaf.shallow_clone())?;
+    let own = Array::new("set_grad_dtype", leaf.shallow_clone())?.dtype();
+    if !own.is_float() {
+        return Err(argument("set_grad_dtype", format!("a tensor of {own} has no gradient")));
+    }
     require_leaf("set_grad_dtype", leaf)?;
     let present = leaf.grad();
     if let (Some(requested), true) = (grad_dtype.dtype(), present.defined())
@@ -119,6 +125,9 @@ fn check(
         let problem =
             "libtorch's nodes convert gradients without asking: declare `policy = strict` where it matters";
         return Err(argument(operation, problem));
+    }
+    if roots.is_empty() {
+        return Err(argument(operation, "there is nothing to differentiate: no roots were given"));
     }
     for (root, seed) in roots {
         Array::new(operation, root.shallow_clone())?;

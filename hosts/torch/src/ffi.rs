@@ -19,6 +19,7 @@ use torch_sys::C_tensor;
 
 use crate::dtype::{code, from_code};
 use crate::error::TorchError;
+use crate::in_turn;
 use crate::node::Recorded;
 
 // As an array of a tensor, an `Array` is shared between threads.
@@ -532,27 +533,17 @@ unsafe fn borrowed(tensor: *const C_tensor) -> ManuallyDrop<Tensor> {
 /// # Safety
 /// `state` is what `record` made, and nobody uses it after.
 unsafe extern "C" fn drop_state(state: *mut c_void) {
-    // A panic must not unwind into the destructor of the node.
-    drop_quietly(|| {
-        // SAFETY: as the caller promises.
-        drop(unsafe { Box::from_raw(state.cast::<Recorded>()) });
-    });
+    // SAFETY: as the caller promises.
+    in_turn::drop_state(unsafe { Box::from_raw(state.cast::<Recorded>()) });
 }
 
 /// # Safety
 /// `payload` is what `backward` returned, and nobody uses it after.
 unsafe extern "C" fn drop_payload(payload: *mut c_void) {
-    drop_quietly(|| {
+    in_turn::quietly(|| {
         // SAFETY: as the caller promises.
         drop(unsafe { Box::from_raw(payload.cast::<Payload>()) });
     });
-}
-
-fn drop_quietly(body: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-        // Dropping it could panic again.
-        core::mem::forget(panic);
-    }
 }
 
 /// # Safety

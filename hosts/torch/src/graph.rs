@@ -62,7 +62,14 @@ impl Graph for Torch {
 
     fn assign_grad(tensor: &DynTensor<Self>, grad: Option<&DynTensor<Self>>) -> Result<()> {
         require_leaf("set_grad", tensor.array())?;
+        if !tensor.array().requires_grad() {
+            let producer = "an untracked tensor".to_owned();
+            return Err(Error::NotALeaf { call: "set_grad", producer });
+        }
         if let Some(grad) = grad {
+            if grad.array().requires_grad() && grad.array().data_ptr() == tensor.array().data_ptr() {
+                return Err(Error::OwnGrad);
+            }
             let expected = grad_dtype(tensor.array())?.and_then(GradDType::dtype);
             let dtype = expected.filter(|&dtype| dtype != grad.dtype()).map(|dtype| (dtype, grad.dtype()));
             let shape =
@@ -89,8 +96,14 @@ impl Graph for Torch {
     /// A node of our own, which passes the gradient on as it came. That of libtorch converts it to the storage dtype of `tensor`,
     /// and so would flush what `tensor` declared.
     fn converted(tensor: &DynTensor<Self>, dtype: DType) -> Result<DynTensor<Self>> {
-        let is_recorded = ffi::is_grad_enabled() && tensor.array().requires_grad();
-        if dtype == tensor.dtype() || !is_recorded || !dtype.is_float() {
+        let is_recorded = ffi::is_grad_enabled() && tensor.array().requires_grad() && dtype.is_float();
+        // Also to its own dtype, if its gradient has a narrower one.
+        let is_kept = || {
+            let grad_dtype = grad_dtype(tensor.array()).ok().flatten();
+            dtype == tensor.dtype()
+                && grad_dtype.is_none_or(|own| own.widest(GradDType::Exactly(dtype)) == own)
+        };
+        if !is_recorded || is_kept() {
             return tensor.array().cast(dtype).map(DynTensor::from_array);
         }
         only(Self::record_function(Cast { dtype }, &[Some(tensor)])?)

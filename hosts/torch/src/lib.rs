@@ -6,6 +6,7 @@ mod dtype;
 mod error;
 mod ffi;
 mod graph;
+mod in_turn;
 mod node;
 mod ops;
 pub mod prelude;

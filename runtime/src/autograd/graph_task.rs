@@ -298,8 +298,10 @@ pub(crate) fn panicked(function: &str, phase: Phase, payload: Box<dyn Any + Send
     let message = (payload.downcast_ref::<&str>().map(|&text| text.to_owned()))
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "(a payload that is not text)".to_owned());
-    // Dropping it could panic again.
-    core::mem::forget(payload);
+    // Dropping it could panic again, and what that brings yet again.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(again);
+    }
     Error::Panicked { function: function.to_owned(), phase, message }
 }
 

@@ -6,6 +6,7 @@ mod context;
 mod dtypes;
 mod errors;
 mod graph;
+mod outputs;
 mod support;
 mod threads;
 mod typed;
