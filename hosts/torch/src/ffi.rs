@@ -26,8 +26,10 @@ use crate::node::Recorded;
 //
 // SAFETY: a `tch::Tensor` is a counted reference to a `TensorImpl`, whose count is atomic. tch says itself that it may be sent
 // to another thread, where a `shallow_clone` of it does the same as a shared reference does here. Methods that take `&Tensor`
-// only read, or record nodes, which libtorch synchronizes. What is left is a race between somebody who changes values in place
-// and somebody who reads them; that takes a `&mut Tensor` of a shallow clone and is possible with `Send` alone.
+// only read, or record nodes, which libtorch synchronizes; what a node changes of its outputs it changes where nobody else
+// holds them (`Attached` in the shim). What is left is a race between somebody who changes a tensor in place (`add_`, an `_out`
+// function, `set_requires_grad`) and somebody who reads it: shallow clones make it possible with `Send` alone, and libtorch
+// leaves it to its users.
 unsafe impl Sync for crate::array::Array {}
 
 /// The shim's list of tensors.
