@@ -218,7 +218,7 @@ pub enum Error {
     },
     /// A gradient dtype set on a leaf that holds a gradient of another dtype.
     #[error(
-        "cannot keep gradients in {requested}: the leaf holds a gradient in {present}; forget that first: `set_grad(None)`"
+        "cannot keep gradients in {requested}: the leaf holds a gradient in {present}; forget that first, with `zero_grad` or `set_grad(None)`"
     )]
     GradPresent {
         /// The gradient dtype asked for.

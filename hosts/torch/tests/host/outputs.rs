@@ -102,7 +102,7 @@ fn a_non_differentiable_view_of_an_input_requires_no_gradient() {
         Ok(vec![array(x.array().view([-1])), array(&**x.array() * 1.0)])
     });
     let outputs = call(function, &[&leaf(&[1.0, 2.0], Kind::Float)]).unwrap();
-    assert_eq!(outputs.iter().map(|y| y.requires_grad()).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(outputs.iter().map(tch::Tensor::requires_grad).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]
