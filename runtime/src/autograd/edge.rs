@@ -232,7 +232,7 @@ fn next_waiting() -> Option<Box<dyn Any>> {
 /// the user's struct holds, and so on to the leaves: recursion as deep as the graph, if left alone. NOTE [Drop in turns]: at
 /// a depth of `DROP_DEPTH` it is put aside, and the outermost drop takes it up when it is done. So the stack stays small on
 /// every way from edge to edge, also through fields that this crate cannot see.
-pub(super) fn drop_in_turn<T: 'static>(value: T) {
+pub fn drop_in_turn<T: 'static>(value: T) {
     let depth = DEPTH.get();
     if depth >= DROP_DEPTH {
         WAITING.with_borrow_mut(|waiting| waiting.push(Box::new(value)));

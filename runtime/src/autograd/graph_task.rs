@@ -208,7 +208,7 @@ impl<'g, E: Engine> GraphTask<'g, E> {
         // Hooks see gradients as they are admitted.
         let late = grad_outputs.is_none();
         let mut grads = self.run_step(node, grads)?;
-        check_count(node, &mut grads)?;
+        check_count(node.name(), node.next_edges().len(), &mut grads)?;
         self.admit(node, &mut grads, late)?;
         if let (Some(hooks), Some(grad_outputs)) = (hooks, grad_outputs) {
             guarded(node.name(), || hooks.run_after(node, &mut grads, &grad_outputs))?;
@@ -306,14 +306,18 @@ pub(crate) fn panicked(function: &str, phase: Phase, payload: Box<dyn Any + Send
 }
 
 /// Sees to one gradient for each input; `None`s past the last one are dropped, as in PyTorch.
-fn check_count<E: Engine>(node: &NodeRef<E>, returned: &mut Gradients<E>) -> Result<()> {
-    let (expected, got) = (node.next_edges().len(), returned.len());
+pub(crate) fn check_count<E: Engine>(
+    function: &str,
+    expected: usize,
+    returned: &mut Gradients<E>,
+) -> Result<()> {
+    let got = returned.len();
     while returned.len() > expected && returned.last().is_some_and(Option::is_none) {
         returned.pop();
     }
     if returned.len() == expected {
         Ok(())
     } else {
-        Err(Error::GradientCount { function: node.name().to_owned(), expected, got })
+        Err(Error::GradientCount { function: function.to_owned(), expected, got })
     }
 }

@@ -30,6 +30,7 @@ pub use autocast::{autocast, autocast_dtype};
 pub use backward::{BackwardOptions, backward, grad};
 pub use checkpoint::checkpoint;
 pub use creation_hook::node_creation_hook;
+pub use edge::drop_in_turn;
 pub use edge::{Cut, Edge, Origin, OutputName};
 pub use hooks::HookHandle;
 pub use label::label;

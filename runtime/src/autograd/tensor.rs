@@ -45,6 +45,12 @@ impl<E: Engine> DynTensor<E> {
         Self { array, origin }
     }
 
+    /// What stands among saved tensors for an optional input that was not given.
+    pub(crate) fn absent() -> Result<Self> {
+        let nothing = E::Array::full(&Shape::scalar(), 0.0, DType::F32)?;
+        Ok(Self::with_origin(nothing, Origin::Absent))
+    }
+
     /// Says where it comes from, once that is known.
     #[inline]
     pub(crate) fn set_origin(&mut self, origin: Origin<E>) {

@@ -11,13 +11,16 @@ use std::sync::Arc;
 use super::apply::run_forward;
 use super::context::{Context, Positions, Saved};
 use super::{Function, GivenInputs};
+pub use crate::autograd::drop_in_turn;
+use crate::autograd::graph_task::check_count;
 use crate::autograd::{DynTensor, Gradients, Origin, Outputs, autocast_dtype, enter_region};
 use crate::contract::{GradContract, GradDType};
 use crate::dtype::DType;
-use crate::engine::{Array, Engine};
-use crate::error::{Error, Phase, Result};
+use crate::engine::Engine;
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::{Phase, Result};
 use crate::list::List;
-use crate::shape::Shape;
 
 /// What a forward leaves.
 pub struct Forward<E: Engine> {
@@ -101,27 +104,15 @@ pub fn backward<E: Engine>(
     let name = function.name();
     let mut ctx = Context::new(name, Positions::among(inputs, needs_input_grad));
     ctx.saved = match saved {
-        Some(tensors) => Saved::Kept(tensors.try_map(|_, tensor| tensor.map_or_else(absent, Ok))?),
+        Some(tensors) => Saved::Kept(tensors.try_map(|_, tensor| tensor.map_or_else(DynTensor::absent, Ok))?),
         None => Saved::Freed,
     };
     ctx.stored.clone_from(&kept.stored);
     let _region = enter_region(kept.autocast);
     let returned = function.backward(&ctx, grads);
     let mut returned = returned.map_err(|error| error.inside(name, Phase::Backward))?;
-    let got = returned.len();
-    while returned.len() > inputs && returned.last().is_some_and(Option::is_none) {
-        returned.pop();
-    }
-    if returned.len() != inputs {
-        return Err(Error::GradientCount { function: name.to_owned(), expected: inputs, got });
-    }
+    check_count(name, inputs, &mut returned)?;
     Ok(returned)
-}
-
-/// What stands among saved tensors for an input that was not given.
-fn absent<E: Engine>() -> Result<DynTensor<E>> {
-    let nothing = E::Array::full(&Shape::scalar(), 0.0, DType::F32)?;
-    Ok(DynTensor::with_origin(nothing, Origin::Absent))
 }
 
 impl<E: Engine> fmt::Debug for Forward<E> {

@@ -21,8 +21,7 @@ impl<D, G, E: Engine> SaveForBackward<E> for &Option<Tensor<D, G, E>> {
         match self {
             Some(tensor) => tensor.push_all(list),
             None => {
-                let nothing = E::Array::full(&Shape::scalar(), 0.0, DType::F32)?;
-                list.push(DynTensor::with_origin(nothing, Origin::Absent));
+                list.push(DynTensor::absent()?);
                 Ok(())
             }
         }

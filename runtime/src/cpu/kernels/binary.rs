@@ -12,6 +12,7 @@ use super::unary::{integer, map_in};
 use crate::cpu::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ops::CmpOp;
 use crate::shape::Shape;
 
 /// The shape that the operands broadcast to.
@@ -203,45 +204,21 @@ pub(crate) fn pow_scalar(array: &Array, exponent: f64) -> Result<Array> {
     }
 }
 
-/// How two elements are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-impl Comparison {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Eq => "eq",
-            Self::Ne => "ne",
-            Self::Lt => "lt",
-            Self::Le => "le",
-            Self::Gt => "gt",
-            Self::Ge => "ge",
-        }
-    }
-}
-
 /// Whether each pair of elements, promoted to one dtype, compares so; `bool`. Nothing but `ne` holds of a NaN.
-pub(crate) fn compare(lhs: &Array, rhs: &Array, comparison: Comparison) -> Result<Array> {
+pub(crate) fn compare(lhs: &Array, rhs: &Array, comparison: CmpOp) -> Result<Array> {
     let dtype = lhs.dtype().promote(rhs.dtype());
     let operands = operands(comparison.name(), lhs, rhs, dtype)?;
     with_compute!(dtype, C => compare_in::<C>(operands, comparison))
 }
 
-fn compare_in<C: Compute + From<bool>>(operands: Operands<'_>, comparison: Comparison) -> Result<Array> {
+fn compare_in<C: Compute + From<bool>>(operands: Operands<'_>, comparison: CmpOp) -> Result<Array> {
     match comparison {
-        Comparison::Eq => zip(operands, DType::Bool, |a: C, b| C::from(a == b)),
-        Comparison::Ne => zip(operands, DType::Bool, |a: C, b| C::from(a != b)),
-        Comparison::Lt => zip(operands, DType::Bool, |a: C, b| C::from(a < b)),
-        Comparison::Le => zip(operands, DType::Bool, |a: C, b| C::from(a <= b)),
-        Comparison::Gt => zip(operands, DType::Bool, |a: C, b| C::from(a > b)),
-        Comparison::Ge => zip(operands, DType::Bool, |a: C, b| C::from(a >= b)),
+        CmpOp::Eq => zip(operands, DType::Bool, |a: C, b| C::from(a == b)),
+        CmpOp::Ne => zip(operands, DType::Bool, |a: C, b| C::from(a != b)),
+        CmpOp::Lt => zip(operands, DType::Bool, |a: C, b| C::from(a < b)),
+        CmpOp::Le => zip(operands, DType::Bool, |a: C, b| C::from(a <= b)),
+        CmpOp::Gt => zip(operands, DType::Bool, |a: C, b| C::from(a > b)),
+        CmpOp::Ge => zip(operands, DType::Bool, |a: C, b| C::from(a >= b)),
     }
 }
 
@@ -348,11 +325,10 @@ mod tests {
         let one = Array::scalar(1.0_f32);
         for (a, b) in [(&nan, &one), (&one, &nan)] {
             assert!(values(maximum(a, b))[0].is_nan() && values(minimum(a, b))[0].is_nan());
-            for comparison in [Comparison::Eq, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge]
-            {
+            for comparison in [CmpOp::Eq, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge] {
                 assert_eq!(values(compare(a, b, comparison)), [0.0]);
             }
-            assert_eq!(values(compare(a, b, Comparison::Ne)), [1.0]);
+            assert_eq!(values(compare(a, b, CmpOp::Ne)), [1.0]);
         }
         assert!(values(pow(&Array::scalar(-2.0_f32), &Array::scalar(0.5_f32)))[0].is_nan());
         assert_eq!(values(pow_scalar(&Array::scalar(-3.0_f32), 2.0)), [9.0]);

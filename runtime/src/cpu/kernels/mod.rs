@@ -31,8 +31,8 @@ mod turn;
 mod unary;
 
 pub(crate) use binary::{
-    Comparison, add, add_scalar, choose, compare, div, div_scalar, maximum, minimum, mul, mul_scalar, pow,
-    pow_scalar, sub,
+    add, add_scalar, choose, compare, div, div_scalar, maximum, minimum, mul, mul_scalar, pow, pow_scalar,
+    sub,
 };
 pub(crate) use cast::{accumulate, cast, contiguous};
 pub(crate) use census::cast_counting;

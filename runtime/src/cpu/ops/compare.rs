@@ -6,11 +6,12 @@ use super::{
     without_gradient,
 };
 use crate::autograd::{DynTensor, Gradients, Outputs};
-use crate::cpu::kernels::{self, Comparison};
+use crate::cpu::kernels;
 use crate::dtype::Element;
 use crate::engine::Cpu;
 use crate::error::Result;
 use crate::function::{Context, Function, Inputs};
+use crate::ops::CmpOp;
 use crate::shape::Shape;
 use crate::typed::{Join, Over, Tensor};
 
@@ -29,7 +30,7 @@ macro_rules! comparisons {
                 /// # Errors
                 /// [`Error::Shape`](crate::Error::Shape) if the shapes do not broadcast.
                 pub fn $name(&self, rhs: &Self) -> Result<Self> {
-                    let result = kernels::compare(self.array(), rhs.array(), Comparison::$variant)?;
+                    let result = kernels::compare(self.array(), rhs.array(), CmpOp::$variant)?;
                     Ok(without_gradient(stringify!($variant), result, &[self, rhs]))
                 }
             )*

@@ -4,11 +4,12 @@ use super::reduce::Reduction;
 use super::{Unary, apply_one, only, widened, without_gradient};
 use crate::autograd::{DynTensor, Gradients, Outputs};
 use crate::cpu::Array;
-use crate::cpu::kernels::{self, Comparison, Extreme};
+use crate::cpu::kernels::{self, Extreme};
 use crate::dtype::Element;
 use crate::engine::Cpu;
 use crate::error::Result;
 use crate::function::{Context, Function, Inputs};
+use crate::ops::CmpOp;
 use crate::shape::Shape;
 use crate::typed::{Over, Tensor};
 
@@ -50,9 +51,9 @@ impl Function<Cpu> for Overall {
 
 /// Where both are equal, or both NaN.
 fn same(lhs: &Array, rhs: &Array) -> Result<Array> {
-    let is_nan = |array: &Array| kernels::compare(array, array, Comparison::Ne);
+    let is_nan = |array: &Array| kernels::compare(array, array, CmpOp::Ne);
     let both_nan = kernels::mul(&is_nan(lhs)?, &is_nan(rhs)?)?;
-    kernels::add(&kernels::compare(lhs, rhs, Comparison::Eq)?, &both_nan)
+    kernels::add(&kernels::compare(lhs, rhs, CmpOp::Eq)?, &both_nan)
 }
 
 /// The extreme along one axis, and its position: the gradient goes to that position. `shape` is the input's.
